@@ -1,0 +1,21 @@
+"""Loggers that name the phone, so that the log of twenty phones at once can still be read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import MutableMapping
+from typing import Any
+
+
+class PhoneLogger(logging.LoggerAdapter[logging.Logger]):
+    """Puts ``[phone]`` before each message."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Prefix the message with the phone's name."""
+        name = (self.extra or {}).get("phone", "?")
+        return f"[{name}] {msg}", kwargs
+
+
+def phone_logger(module: str, phone: str) -> PhoneLogger:
+    """Return the logger of ``module`` for one phone."""
+    return PhoneLogger(logging.getLogger(module), {"phone": phone})

@@ -1,0 +1,27 @@
+"""Where the product's data lies: beside the package in a checkout, inside it in an installed wheel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def data_root() -> Path:
+    """Return the folder that holds ``profiles``, ``device_bins`` and ``tests/device``."""
+    inside = _PACKAGE / "_data"
+    return inside if inside.is_dir() else _PACKAGE.parent
+
+
+def cache_dir(*parts: str) -> Path:
+    """Return (and make) a folder of ours in the user's cache, e.g. ``cache_dir("models")``.
+
+    ``MNN_FARM_CACHE`` moves the whole cache.
+    """
+    root = os.environ.get("MNN_FARM_CACHE")
+    folder = (Path(root) if root else user_cache_path("mnn-farm")).joinpath(*parts)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
