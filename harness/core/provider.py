@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from typing import Protocol
 
 from harness.core.errors import ConfigError, HarnessError
+from harness.core.transport import Transport
 
 GROUP = "mnn_farm.providers"
 
@@ -59,6 +60,10 @@ class Provider(Protocol):
 
     def stop(self) -> None:
         """Take all of them down; harmless twice."""
+        ...
+
+    def transport(self, endpoint: Endpoint) -> Transport | None:
+        """Return the provider's own way to reach ``endpoint``; ``None`` means through adb. Any process may call it."""
         ...
 
 

@@ -1,0 +1,133 @@
+"""One connection to an adb server, over adbutils' wire code, with deadlines and errors that name the phone.
+
+What is different from adbutils: no server is ever started behind the caller's back, closing does not sleep, reading is
+not quadratic, short writes do not happen, and every FAIL becomes an error of our tree.
+"""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+
+from adbutils import AdbConnection
+from adbutils.errors import AdbError
+
+from harness.core.deadline import Deadline
+from harness.core.errors import (
+    AdbFailedError,
+    DeadlineError,
+    PhoneError,
+    PhoneLostError,
+    PhoneOfflineError,
+    UnauthorizedError,
+)
+
+
+class _QuietConnection(AdbConnection):  # type: ignore[misc]  # adbutils carries no types
+    def _safe_connect(self) -> socket.socket:
+        connected: socket.socket = self._create_socket()
+        return connected
+
+
+class HostConnection:
+    """A socket to the adb server, used for one request; ``phone`` is only for messages."""
+
+    def __init__(self, host: str, port: int, phone: str, deadline: Deadline) -> None:
+        self._phone = phone
+        self._deadline = deadline
+        try:
+            self._wire = _QuietConnection(host, port)
+        except AdbError as error:
+            raise AdbFailedError(phone, f"the adb server at {host}:{port} does not answer ({error})") from error
+        self.socket: socket.socket = self._wire.conn
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> HostConnection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close at once; the server ends the service on the phone."""
+        self.socket.close()
+
+    def request(self, service: str) -> None:
+        """Ask for a service and read OKAY.
+
+        Raises:
+            PhoneError: the server said FAIL; which one depends on its text.
+        """
+        data = service.encode("utf-8", "surrogateescape")
+        if len(data) > 0xFFFF:
+            raise AdbFailedError(self._phone, f"a request of {len(data)} bytes is longer than adb takes (65535)")
+        self.send(b"%04x" % len(data) + data)
+        status = self.read_exact(4)
+        if status == b"OKAY":
+            return
+        if status == b"FAIL":
+            raise failure(self._phone, self.read_block().decode("utf-8", "replace"))
+        raise AdbFailedError(self._phone, f"the adb server answered {status!r} instead of OKAY or FAIL")
+
+    def read_block(self) -> bytes:
+        """Read a block that is preceded by its length in four hex digits."""
+        digits = self.read_exact(4)
+        try:
+            length = int(digits, 16)
+        except ValueError:
+            raise AdbFailedError(self._phone, f"the adb server sent {digits!r} where a length belongs") from None
+        return self.read_exact(length)
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Send all of ``data``."""
+        try:
+            self.socket.settimeout(self._deadline.remaining_s())
+            self.socket.sendall(data)
+        except TimeoutError:
+            raise self._late() from None
+        except OSError as error:
+            raise PhoneLostError(self._phone, f"the connection broke while sending ({error})") from error
+
+    def read_some(self, limit: int) -> bytes:
+        """Read what is there, at most ``limit`` bytes; ``b""`` at the end."""
+        try:
+            self.socket.settimeout(self._deadline.remaining_s())
+            return self.socket.recv(limit)
+        except TimeoutError:
+            raise self._late() from None
+        except OSError as error:
+            raise PhoneLostError(self._phone, f"the connection broke ({error})") from error
+
+    def read_exact(self, length: int) -> bytes:
+        """Read ``length`` bytes.
+
+        Raises:
+            PhoneLostError: the connection ended before.
+        """
+        buffer = bytearray()
+        while len(buffer) < length:
+            chunk = self.read_some(length - len(buffer))
+            if not chunk:
+                raise PhoneLostError(self._phone, "the connection was closed before the answer was complete")
+            buffer += chunk
+        return bytes(buffer)
+
+    def _late(self) -> DeadlineError:
+        return DeadlineError(self._phone, self._deadline.what, self._deadline.seconds)
+
+
+def failure(phone: str, text: str) -> PhoneError:
+    """Return the error that a FAIL text of the adb server stands for (texts: adb's transport.cpp and adb.cpp)."""
+    said = text.strip()
+    low = said.lower()
+    if "unauthorized" in low or "still authorizing" in low:
+        return UnauthorizedError(
+            phone, "adb is not authorized", remedy="unlock the phone and accept this computer's key"
+        )
+    if "offline" in low or "still connecting" in low:
+        return PhoneOfflineError(phone, f"adb says {said!r}", remedy="replug it, or run: adb reconnect")
+    if "not found" in low or "no device" in low or low == "closed":
+        return PhoneLostError(phone, f"adb says {said!r}", remedy="check cable and power")
+    return AdbFailedError(phone, f"adb says {said!r}")

@@ -1,0 +1,1 @@
+"""One cell from start to verdict: session, metrics, validity, the record."""

@@ -1,0 +1,79 @@
+"""Figures from generations. Pure; nothing here decides whether a figure may be believed."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from harness.runners.events import Generation
+from harness.store.schema import Latency, Speed, TokenTimes
+
+# A percentile needs enough samples to stand on: p90 from 20, p95 from 40 (one value in twenty lies above it).
+P90_SAMPLES = 20
+P95_SAMPLES = 40
+# Resamples for the interval; fixed seed, so that a report rebuilt from the same samples says the same.
+_RESAMPLES = 2000
+_SEED = 20260101
+
+
+def decode_tps(generation: Generation) -> float | None:
+    """Return (tokens - 1) / (last token time - first token time), tok/s; ``None`` below two tokens."""
+    if len(generation.token_ms) < 1:
+        return None
+    span_ms = sum(generation.token_ms)
+    return len(generation.token_ms) / span_ms * 1000 if span_ms > 0 else float("inf")
+
+
+def prefill_tps(generation: Generation) -> float | None:
+    """Return prompt tokens / prefill time, tok/s; ``None`` without a prompt."""
+    if generation.prompt_tokens < 1:
+        return None
+    return generation.prompt_tokens / generation.prefill_ms * 1000 if generation.prefill_ms > 0 else float("inf")
+
+
+def speed(values: Sequence[float]) -> Speed | None:
+    """Summarise speeds: median, median absolute deviation, CV, bootstrap 95 % interval of the median."""
+    if not values:
+        return None
+    middle = statistics.median(values)
+    mean = statistics.fmean(values)
+    return Speed(
+        median=middle,
+        mad=statistics.median(abs(value - middle) for value in values),
+        cv=statistics.stdev(values) / mean if len(values) > 1 and mean > 0 else None,
+        ci95=_bootstrap(values) if len(values) > 2 else None,
+        n=len(values),
+    )
+
+
+def latency(values: Sequence[float]) -> Latency | None:
+    """Summarise times in ms."""
+    if not values:
+        return None
+    return Latency(
+        p50=statistics.median(values),
+        p90=float(np.percentile(values, 90)) if len(values) >= P90_SAMPLES else None,
+        min=min(values),
+        max=max(values),
+        n=len(values),
+    )
+
+
+def token_times(generations: Sequence[Generation]) -> TokenTimes | None:
+    """Summarise the times between tokens over all generations, in ms."""
+    values = [value for generation in generations for value in generation.token_ms]
+    if not values:
+        return None
+    return TokenTimes(
+        p50=statistics.median(values),
+        p95=float(np.percentile(values, 95)) if len(values) >= P95_SAMPLES else None,
+        max=max(values),
+    )
+
+
+def _bootstrap(values: Sequence[float]) -> tuple[float, float]:
+    drawn = np.random.default_rng(_SEED).choice(np.asarray(values), size=(_RESAMPLES, len(values)))
+    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    return float(low), float(high)

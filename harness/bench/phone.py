@@ -1,0 +1,103 @@
+"""A phone made ready to measure: reached, probed, identified, placed in a tier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.adb.transport import AdbTransport
+from harness.core.deadline import Deadline
+from harness.core.provider import Endpoint, load_provider
+from harness.core.transport import Transport, checked
+from harness.payload.probe import Probe
+from harness.phone.facts import OPENCL_LIBRARIES, VULKAN_DRIVERS, Facts, build_facts, parse_drivers
+from harness.phone.getprop import parse_getprop
+from harness.phone.identity import Identity, identify
+from harness.phone.tier import tier_of
+from harness.plan.tiers import TierName, TierRules
+from harness.store.schema import PhoneInfo
+
+CONNECT_S = 60.0
+# Asks for the version without importing the engine, which takes long and prints.
+_PYTHON_MNN = """
+import importlib.metadata, importlib.util
+if importlib.util.find_spec("MNN"):
+    print(importlib.metadata.version("MNN"))
+"""
+
+
+@dataclass(frozen=True)
+class ConnectedPhone:
+    """Everything that a cell needs to know of its phone."""
+
+    endpoint: Endpoint
+    transport: Transport
+    probe: Probe
+    facts: Facts
+    identity: Identity
+    tier: TierName
+
+    @property
+    def name(self) -> str:
+        """Name for people, unique in the fleet."""
+        return self.endpoint.name
+
+    @property
+    def nulls(self) -> dict[str, str]:
+        """Why fields of :attr:`info` are null."""
+        nulls = {key: why for key, why in self.facts.nulls.items() if key in PhoneInfo.model_fields}
+        return {**nulls, "driver": "the GPU driver's version is not read"}
+
+    @property
+    def info(self) -> PhoneInfo:
+        """The phone as records name it."""
+        return PhoneInfo(
+            id=self.identity.id,
+            serial=self.facts.serialno or self.transport.serial,
+            name=self.name,
+            model=self.facts.model,
+            soc=self.facts.soc,
+            tier=self.tier,
+            fingerprint=self.facts.fingerprint,
+            boot_id=self.facts.boot_id,
+            driver=None,
+        )
+
+
+def open_transport(endpoint: Endpoint) -> Transport:
+    """Return the way to reach ``endpoint``: its provider's own, else adb."""
+    own = None if endpoint.provider == "adb" else load_provider(endpoint.provider).transport(endpoint)
+    if own is not None:
+        return own
+    transport = AdbTransport(endpoint)
+    transport.require_features()
+    return transport
+
+
+def connect(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None] = lambda _: None) -> ConnectedPhone:
+    """Reach a phone, put the probe on it, read its facts and find out who it is.
+
+    Raises:
+        FarmError: the phone cannot be used; the error says why and whose fault it is.
+    """
+    say("connecting")
+    transport = open_transport(endpoint)
+    deadline = Deadline(CONNECT_S, "connecting", transport.name)
+    # What a run that was killed has left behind; nothing below these two is ever used by another run.
+    for folder in ("incoming", "work"):
+        argv = ["rm", "-rf", f"{transport.base_dir}/{folder}"]
+        checked(transport.shell(argv, deadline=deadline), transport.name, argv)
+    probe = Probe.install(transport, progress=say)
+    say("reading facts")
+    deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
+    properties = parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout)
+    # The patterns are constants, and the phone's shell must expand them.
+    listing = transport.shell(
+        ["sh", "-c", f"ls -d {' '.join((*OPENCL_LIBRARIES, *VULKAN_DRIVERS))}"], deadline=deadline
+    )
+    python = transport.shell(["python3", "-c", _PYTHON_MNN], deadline=deadline)
+    version = python.stdout.decode("utf-8", "replace").strip() if python.exit_code == 0 else ""
+    facts = build_facts(properties, probe.facts(), parse_drivers(listing.stdout, listing.stderr), version or None)
+    return ConnectedPhone(
+        endpoint, transport, probe, facts, identify(transport, facts, deadline), tier_of(facts, rules)
+    )

@@ -1,0 +1,42 @@
+"""What the phone's facts or the bundle rule out before anything runs. Unknown is no reason to refuse."""
+
+from __future__ import annotations
+
+from harness.bench.validity import Objection
+from harness.core.reasons import Reason
+from harness.payload.bundle import Bundle
+from harness.payload.models import ModelFolder
+from harness.phone.facts import Facts
+from harness.plan.matrix import PlannedCell
+
+
+def ruled_out(cell: PlannedCell, facts: Facts, bundle: Bundle, model: ModelFolder) -> Objection | None:
+    """Return why ``cell`` cannot run on this phone, ``None`` if nothing speaks against trying."""
+    manifest = bundle.manifest
+    if manifest.abis and not set(manifest.abis) & set(facts.abis):
+        return Objection(
+            Reason.ABI_MISMATCH,
+            f"bundle {manifest.name} is for {_list(manifest.abis)}, the phone runs {_list(facts.abis)}",
+        )
+    if manifest.needs_python_mnn and facts.python_mnn is None:
+        return Objection(
+            Reason.ABI_MISMATCH,
+            f"bundle {manifest.name} needs a Python with MNN on the phone; no device binaries for {_list(facts.abis)}",
+        )
+    if cell.backend not in manifest.backends:
+        return Objection(Reason.BACKEND_NOT_BUILT, f"bundle {manifest.name} has {_list(manifest.backends)}")
+    driver = {"opencl": facts.opencl, "vulkan": facts.vulkan}.get(cell.backend)
+    if driver == "":
+        return Objection(Reason.BACKEND_MISSING_ON_PHONE, f"no {_PROPER[cell.backend]} driver on this phone")
+    if facts.ram_bytes is not None and model.weight_bytes > facts.ram_bytes:
+        return Objection(
+            Reason.MODEL_TOO_BIG, f"{model.weight_bytes} bytes of weights, the phone has {facts.ram_bytes} of memory"
+        )
+    return None
+
+
+_PROPER = {"opencl": "OpenCL", "vulkan": "Vulkan"}
+
+
+def _list(names: object) -> str:
+    return ", ".join(names) if isinstance(names, (list, tuple)) and names else "none"

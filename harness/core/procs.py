@@ -1,0 +1,16 @@
+"""Processes that must not outlive the one that started them."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import sys
+
+# <linux/prctl.h>
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the thread that started it ends, also by kill -9. Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

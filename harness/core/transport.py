@@ -1,0 +1,116 @@
+"""How a phone is reached: run a command, push, pull. One interface for adb and for phones that are not on adb.
+
+Commands are argument lists; whoever implements this quotes them. What comes back is bytes: a phone may send anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness.core.deadline import Deadline
+from harness.core.errors import ShellError
+
+STDOUT = 1
+STDERR = 2
+
+
+@dataclass(frozen=True)
+class ShellResult:
+    """What a command on the phone left."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+@dataclass(frozen=True)
+class PushItem:
+    """One file to push: from ``local`` to ``remote`` with permission bits ``mode``."""
+
+    local: Path
+    remote: str
+    mode: int = 0o644
+
+
+class ShellStream(Protocol):
+    """A running command on the phone."""
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Yield ``(fd, chunk)`` as it comes; ends when the command ended."""
+        ...
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code once the iteration has ended."""
+        ...
+
+
+# Called with the number of bytes sent since the last call.
+Progress = Callable[[int], None]
+
+
+class Transport(Protocol):
+    """One phone, reached.
+
+    All methods raise :class:`~harness.core.errors.PhoneError` and nothing else when phone or connection fail, and
+    :class:`~harness.core.errors.DeadlineError` when ``deadline`` passes.
+    """
+
+    @property
+    def name(self) -> str:
+        """The phone's name for people."""
+        ...
+
+    @property
+    def serial(self) -> str:
+        """The serial by which its connection lists it."""
+        ...
+
+    @property
+    def base_dir(self) -> str:
+        """The one folder of ours on the phone, without a trailing slash."""
+        ...
+
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """The adb server's ``(host:port, version)``; ``None`` when adb is not involved."""
+        ...
+
+    def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
+        """Run a command and wait for it. A non-zero exit code is a result, not an error."""
+        ...
+
+    def stream(self, argv: Sequence[str], *, deadline: Deadline) -> AbstractContextManager[ShellStream]:
+        """Run a command and hand over its output as it comes; leaving the context hangs up."""
+        ...
+
+    def push(self, items: Sequence[PushItem], *, deadline: Deadline, progress: Progress | None = None) -> None:
+        """Push files; missing parent folders are made.
+
+        Raises:
+            TransferError: a file was refused (reason tells full and read-only from the rest).
+        """
+        ...
+
+    def pull(self, remote: str, local: Path, *, deadline: Deadline) -> None:
+        """Pull one file to ``local``, which appears whole or not at all.
+
+        Raises:
+            TransferError: the phone has no such file or does not give it.
+        """
+        ...
+
+
+def checked(result: ShellResult, phone: str, argv: Sequence[str]) -> ShellResult:
+    """Return ``result`` if its exit code is 0.
+
+    Raises:
+        ShellError: it is not.
+    """
+    if result.exit_code != 0:
+        raise ShellError(phone, argv, result.exit_code, result.stdout, result.stderr)
+    return result

@@ -1,0 +1,1 @@
+"""This computer as a phone: behind the same transport interface, without adb."""

@@ -1,0 +1,1 @@
+"""What is pushed: device binaries, model folders, the probe; and the content-addressed store on the phone."""

@@ -1,0 +1,76 @@
+"""A folder to push, named by its content: the same bytes have the same name on every phone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.core.errors import ConfigError
+from harness.core.ids import content_id
+
+_READ_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class PayloadFile:
+    """One file: path below the folder with ``/``, size in bytes, SHA-256 in hex, whether it is a program."""
+
+    path: str
+    size: int
+    sha256: str
+    executable: bool = False
+
+
+@dataclass(frozen=True)
+class PayloadFolder:
+    """A local folder and what is in it."""
+
+    root: Path
+    files: tuple[PayloadFile, ...]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over paths, sizes, contents and program bits; 64 hex digits."""
+        return content_id({file.path: [file.size, file.sha256, file.executable] for file in self.files})
+
+    @property
+    def size(self) -> int:
+        """Bytes in all files."""
+        return sum(file.size for file in self.files)
+
+
+def read_folder(
+    root: Path, *, only: Iterable[str] | None = None, executable: Callable[[str], bool] = lambda _: False
+) -> PayloadFolder:
+    """Hash a folder (all of it, or the files in ``only``).
+
+    Raises:
+        ConfigError: it is no folder, it is empty, or a file in it cannot be read or leads out of it.
+    """
+    if not root.is_dir():
+        raise ConfigError(f"{root} is not a folder", remedy="check the path")
+    base = root.resolve()
+    paths = [root / name for name in only] if only is not None else sorted(p for p in root.rglob("*") if p.is_file())
+    files = []
+    for path in paths:
+        if not path.resolve().is_relative_to(base):
+            raise ConfigError(f"{path} leads out of {root}", remedy="copy the file into the folder")
+        name = path.relative_to(root).as_posix()
+        try:
+            files.append(PayloadFile(name, path.stat().st_size, sha256_of(path), executable(name)))
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read ({error.strerror})", remedy="check the file") from error
+    if not files:
+        raise ConfigError(f"{root} is empty", remedy="check the path")
+    return PayloadFolder(root, tuple(sorted(files, key=lambda file: file.path)))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_READ_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,124 @@
+"""The store on the phone: folders by content hash, pushed once, verified there, renamed into place.
+
+A name outside ``incoming/`` is therefore always whole. What is there already is verified again, not trusted: a
+second run pushes nothing, and a file that rotted is pushed anew.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.core.deadline import Deadline
+from harness.core.errors import TransferError
+from harness.core.log import phone_logger
+from harness.core.reasons import Reason
+from harness.core.transport import PushItem, Transport, checked
+from harness.payload.folder import PayloadFile, PayloadFolder
+from harness.payload.probe import Probe
+
+# Enough of the hash that two payloads never share a folder, short enough for people.
+_NAME_DIGITS = 32
+# No phone's storage and cable are slower than this together; measured pushes run at 30 to 300 MB/s.
+SLOWEST_PUSH_BYTES_PER_S = 2_000_000
+SLOWEST_HASH_BYTES_PER_S = 20_000_000
+_LEAST_S = 60.0
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Where a payload lies on the phone and how many bytes were sent to bring it there."""
+
+    path: str
+    pushed_bytes: int
+
+
+def ensure_on_phone(
+    transport: Transport,
+    probe: Probe,
+    payload: PayloadFolder,
+    *,
+    kind: str,
+    label: str,
+    say: Callable[[str], None] = lambda _: None,
+) -> Stored:
+    """Make sure that ``payload`` lies on the phone, whole and verified; push only what is missing.
+
+    Args:
+        transport: the phone.
+        probe: the probe on it, which computes the hashes there.
+        payload: what to bring.
+        kind: folder of the store, ``models`` or ``bundles``.
+        label: name for people.
+        say: told what happens, for the live display.
+
+    Raises:
+        TransferError: refused, or different after two pushes (reason ``payload_corrupt``).
+        PhoneError: the phone or the connection failed.
+    """
+    log = phone_logger(__name__, transport.name)
+    final = f"{transport.base_dir}/{kind}/{payload.hash[:_NAME_DIGITS]}"
+    say(f"verifying {label}")
+    if _same(probe, final, payload):
+        log.info("%s is on the phone, verified; pushed 0 bytes", label)
+        return Stored(final, 0)
+    for attempt in (1, 2):
+        temporary = f"{transport.base_dir}/incoming/{payload.hash[:12]}-{secrets.token_hex(4)}"
+        try:
+            _push(transport, payload, temporary, label, say)
+            say(f"verifying {label}")
+            if _same(probe, temporary, payload):
+                _rename(transport, temporary, final)
+                log.info("%s pushed and verified: %d bytes", label, payload.size)
+                return Stored(final, payload.size * attempt)
+        finally:
+            _remove(transport, temporary)
+        log.warning("%s differs on the phone after push %d", label, attempt)
+    raise TransferError(
+        transport.name,
+        final,
+        f"{label} differs from the local one after two pushes; the phone's storage or the cable is bad",
+        reason=Reason.PAYLOAD_CORRUPT,
+    )
+
+
+def _push(transport: Transport, payload: PayloadFolder, folder: str, label: str, say: Callable[[str], None]) -> None:
+    sent = 0
+    told = -1
+
+    def progress(count: int) -> None:
+        nonlocal sent, told
+        sent += count
+        percent = 100 * sent // max(payload.size, 1)
+        if percent >= told + 10:
+            told = percent
+            say(f"pushing {label} {percent} % of {payload.size / 1e6:.1f} MB")
+
+    deadline = Deadline(_LEAST_S + payload.size / SLOWEST_PUSH_BYTES_PER_S, f"pushing {label}", transport.name)
+    items = [
+        PushItem(payload.root / file.path, f"{folder}/{file.path}", 0o755 if file.executable else 0o644)
+        for file in payload.files
+    ]
+    transport.push(items, deadline=deadline, progress=progress)
+
+
+def _same(probe: Probe, folder: str, payload: PayloadFolder) -> bool:
+    seconds = _LEAST_S + payload.size / SLOWEST_HASH_BYTES_PER_S
+    there = probe.hash_tree(folder, seconds)
+    return there == {file.path: _content(file) for file in payload.files}
+
+
+def _content(file: PayloadFile) -> tuple[int, str]:
+    return file.size, file.sha256
+
+
+def _rename(transport: Transport, temporary: str, final: str) -> None:
+    deadline = Deadline(_LEAST_S, "moving a payload into place", transport.name)
+    script = 'mkdir -p "${2%/*}" && rm -rf "$2" && mv "$1" "$2"'
+    argv = ["sh", "-c", script, "sh", temporary, final]
+    checked(transport.shell(argv, deadline=deadline), transport.name, argv)
+
+
+def _remove(transport: Transport, folder: str) -> None:
+    transport.shell(["rm", "-rf", folder], deadline=Deadline(_LEAST_S, f"removing {folder}", transport.name))

@@ -1,0 +1,78 @@
+"""Who a phone is: a UUID in a file of ours on it, checked against its hardware.
+
+So neither a cable nor a port nor a serial that two phones share decides who it is. A file that was copied from another
+phone does not fit the hardware and is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+
+from harness.core.deadline import Deadline
+from harness.core.errors import ShellError
+from harness.core.ids import content_id
+from harness.core.transport import Transport, checked
+from harness.phone.facts import Facts
+
+_FILE = "phone-id.json"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """``id`` stays with the phone; ``note`` says why it is new, if it is."""
+
+    id: str
+    note: str = ""
+
+
+def hardware_fingerprint(facts: Facts) -> str:
+    """Hash of what does not change while a phone stays the same phone: no Android version, no boot, no port."""
+    return content_id(
+        {
+            "serialno": facts.serialno,
+            "model": facts.model,
+            "soc": facts.soc,
+            "cores": facts.cores,
+            "ram_mib": None if facts.ram_bytes is None else facts.ram_bytes >> 26,
+        }
+    )[:16]
+
+
+def parse_identity(data: bytes, hardware: str) -> Identity | None:
+    """Return the identity in a phone's file, ``None`` if the file is damaged or belongs to other hardware."""
+    try:
+        held = json.loads(data)
+        return Identity(str(uuid.UUID(held["id"]))) if held["hardware"] == hardware else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def identify(transport: Transport, facts: Facts, deadline: Deadline) -> Identity:
+    """Read the phone's identity; write a new one if it has none that fits.
+
+    Raises:
+        PhoneError: the phone cannot be reached or the file cannot be written.
+    """
+    path = f"{transport.base_dir}/{_FILE}"
+    hardware = hardware_fingerprint(facts)
+    read = transport.shell(["cat", path], deadline=deadline)
+    if read.exit_code == 0:
+        known = parse_identity(read.stdout, hardware)
+        if known is not None:
+            return known
+    new = Identity(
+        str(uuid.uuid4()),
+        note="first seen" if read.exit_code else "its identity file was damaged or came from another phone",
+    )
+    content = json.dumps({"id": new.id, "hardware": hardware}).encode()
+    # Written under another name first: two hosts that meet a new phone at once must not mix their bytes.
+    script = 'cat >"$1.$3" && { [ -e "$1" ] && [ "$2" = keep ] && rm "$1.$3" || mv "$1.$3" "$1"; }'
+    argv = ["sh", "-c", script, "sh", path, "keep" if read.exit_code else "replace", new.id[:8]]
+    checked(transport.shell(argv, deadline=deadline, stdin=content), transport.name, argv)
+    back = transport.shell(["cat", path], deadline=deadline)
+    settled = parse_identity(back.stdout, hardware)
+    if settled is None:
+        raise ShellError(transport.name, ["cat", path], back.exit_code, back.stdout, back.stderr)
+    return settled if settled.id != new.id else new

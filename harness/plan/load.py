@@ -1,0 +1,101 @@
+"""Plans from files: found by name, read, overridden from the command line, checked; one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from harness.core.errors import ConfigError
+from harness.core.resources import data_root
+from harness.core.toml import read_toml
+from harness.plan.model import Plan
+
+
+def plan_names() -> list[str]:
+    """Return the names of the plans that come with the product."""
+    return sorted(path.stem for path in (data_root() / "profiles" / "plans").glob("*.toml"))
+
+
+def find_plan(name_or_file: str) -> Path:
+    """Return the file of a plan given by name or by path.
+
+    Raises:
+        ConfigError: neither exists.
+    """
+    named = data_root() / "profiles" / "plans" / f"{name_or_file}.toml"
+    if "/" not in name_or_file and named.is_file():
+        return named
+    path = Path(name_or_file)
+    if path.is_file():
+        return path
+    raise ConfigError(
+        f"--plan {name_or_file}: there is no such plan or file", remedy=f"plans are {', '.join(plan_names())}"
+    )
+
+
+def load_plan(path: Path, overrides: Mapping[str, tuple[str, Any]] | None = None) -> Plan:
+    """Read and check a plan.
+
+    ``overrides`` maps a field to (where it was said, value), e.g. ``{"threads": ("--threads", [1, 2])}``.
+
+    Raises:
+        ConfigError: one sentence with place, key and allowed values.
+    """
+    data = read_toml(path)
+    check_against(Plan, data, str(path))
+    for field, (said, value) in (overrides or {}).items():
+        data[field] = value
+        check_against(Plan, data, said)
+    return Plan.model_validate(data)
+
+
+def check_against(model: type[BaseModel], data: Mapping[str, Any], where: str) -> None:
+    """Check ``data`` against a typed model.
+
+    Raises:
+        ConfigError: the first thing that is wrong, as one sentence.
+    """
+    try:
+        model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_sentence(model, error)}") from error
+
+
+def _sentence(model: type[BaseModel], error: ValidationError) -> str:
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"] if part not in ("bool", "int", "str") and "[" not in str(part)]
+    key = ".".join(path)
+    more = f" (and {error.error_count() - 1} more)" if _places(error) > 1 else ""
+    kind = first["type"]
+    if kind == "extra_forbidden":
+        known = _keys_at(model, path[:-1])
+        near = difflib.get_close_matches(path[-1], known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        return f"unknown key {key!r}; {hint}keys here are {', '.join(known)}{more}"
+    if kind == "missing":
+        return f"the key {key!r} is missing{more}"
+    if kind == "too_short":
+        return f"{key} needs at least one value{more}"
+    said = first["msg"].removeprefix("Value error, ")
+    said = said[0].lower() + said[1:]
+    got = "" if isinstance(first["input"], (dict, list)) and first["input"] else f", not {first['input']!r}"
+    return f"{key or 'it'}: {said}{got}{more}"
+
+
+def _places(error: ValidationError) -> int:
+    """Count the keys that are wrong; a union reports one key once per alternative."""
+    return len({tuple(p for p in e["loc"] if not isinstance(p, str) or "[" not in p)[:2] for e in error.errors()})
+
+
+def _keys_at(model: type[BaseModel], path: list[str]) -> list[str]:
+    for part in path:
+        info = model.model_fields.get(part)
+        inner = [] if info is None else [info.annotation, *getattr(info.annotation, "__args__", ())]
+        nested = [c for c in inner if isinstance(c, type) and issubclass(c, BaseModel)]
+        if nested:
+            model = nested[0]
+    return [info.alias or name for name, info in model.model_fields.items()]

@@ -1,0 +1,81 @@
+"""The matrix: every combination a plan asks for, in the order in which it is wanted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.plan.model import Plan
+
+# On GPU backends MNN's thread number is a mode mask, not a count: 68 = wide tuning (4) + buffer memory (64) for
+# OpenCL, 4 = wide tuning for Vulkan, which knows no 64 (MNN documentation, LLM chapter).
+GPU_MODE = {"opencl": 68, "vulkan": 4}
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One cell of a plan, before it is bound to a phone."""
+
+    model: str
+    backend: str
+    threads: int
+    precision: str
+    memory: str
+    prompt_tokens: int
+    generate_tokens: int
+    context_tokens: int
+    engine: dict[str, bool | int | str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Short form for ids and tables: ``cpu-t4-low-p64-g32``."""
+        threads = f"-t{self.threads}" if self.backend == "cpu" else ""
+        memory = "" if self.memory == self.precision else f"-m{self.memory}"
+        engine = "".join(f"-{key}={value}" for key, value in sorted(self.engine.items()))
+        return f"{self.backend}{threads}-{self.precision}{memory}-p{self.prompt_tokens}-g{self.generate_tokens}{engine}"
+
+
+def cells_of(plan: Plan) -> list[PlannedCell]:
+    """Return the plan's cells in order: the axes of ``priority`` are gone through first (they vary fastest).
+
+    GPU backends do not sweep ``threads``: they appear once, with MNN's mode mask.
+    """
+    axes: dict[str, list[Any]] = {
+        "models": list(plan.models),
+        "context_tokens": list(plan.context_tokens),
+        "prompt_tokens": list(plan.prompt_tokens),
+        "generate_tokens": list(plan.generate_tokens),
+        "memory": list(plan.memory),
+        "precision": list(plan.precision),
+        "engine": list(_engine_settings(plan)),
+        "backends": list(plan.backends),
+        "threads": list(plan.threads),
+    }
+    order = [name for name in axes if name not in plan.priority] + list(dict.fromkeys(plan.priority))
+    cells: list[PlannedCell] = []
+    seen: set[str] = set()
+    for values in itertools.product(*(axes[name] for name in order)):
+        chosen = dict(zip(order, values, strict=True))
+        cell = PlannedCell(
+            model=chosen["models"],
+            backend=chosen["backends"],
+            threads=GPU_MODE.get(chosen["backends"], chosen["threads"]),
+            precision=chosen["precision"],
+            memory=chosen["memory"],
+            prompt_tokens=chosen["prompt_tokens"],
+            generate_tokens=chosen["generate_tokens"],
+            context_tokens=chosen["context_tokens"],
+            engine=chosen["engine"],
+        )
+        if repr(cell) not in seen:
+            seen.add(repr(cell))
+            cells.append(cell)
+    return cells
+
+
+def _engine_settings(plan: Plan) -> Iterator[dict[str, bool | int | str]]:
+    swept = plan.engine.axes()
+    for values in itertools.product(*swept.values()):
+        yield dict(zip(swept, values, strict=True))

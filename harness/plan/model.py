@@ -1,0 +1,168 @@
+"""The plan: one typed model, from which the TOML check, the pytest options and their help all come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+Backend = Literal["cpu", "opencl", "vulkan"]
+Level = Literal["low", "normal", "high"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """Marks a plan field that the command line may override, comma-separated."""
+
+    flag: str
+
+
+class _Strict(BaseModel):
+    # strict: TOML has types, so "4" is no number and true is no 1
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class EngineKeys(_Strict):
+    """Further keys of MNN's config.json, each a value or a list to sweep (names as in MNN's LLM documentation)."""
+
+    use_mmap: bool | list[bool] | None = Field(None, description="map weights from the file")
+    kvcache_mmap: bool | list[bool] | None = Field(None, description="map the KV cache to a file")
+    mmap_size: int | list[int] | None = Field(None, description="size of each mapped file, MB")
+    attention_mode: int | list[int] | None = Field(None, description="flash attention x 8 + KV quantisation 0..6")
+    dynamic_option: int | list[int] | None = Field(None, description="dynamic quantisation: 0, 1, 2, 8, 9, 10")
+    power: Level | list[Level] | None = Field(None, description="which cores: high binds the big ones")
+    chunk: int | list[int] | None = Field(None, description="prefill in chunks of so many tokens")
+    cpu_sme2_neon_division_ratio: int | list[int] | None = Field(None, description="SME2 share of the work")
+    cpu_sme_core_num: int | list[int] | None = Field(None, description="cores that use SME")
+
+    def axes(self) -> dict[str, list[bool | int | str]]:
+        """Return the values to sweep for every key that was given."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return {k: (v if isinstance(v, list) else [v]) for k, v in given.items() if v is not None}
+
+    @field_validator("*")
+    @classmethod
+    def _no_empty_sweep(cls, value: Any) -> Any:
+        if value == []:
+            raise ValueError("a list to sweep needs at least one value")
+        return value
+
+
+class Cool(_Strict):
+    """The cool-down gate before each burst cell."""
+
+    below_c: float = Field(38.0, gt=0, description="start only below this many °C")
+    timeout_s: float = Field(300.0, gt=0, description="give up after so many seconds and mark the cell hot_start")
+
+
+class Reference(_Strict):
+    """How outputs are compared with reference answers."""
+
+    policy: Literal["off"] = Field("off", description="comparison with reference tokens")
+
+
+class Ask(_Strict):
+    """A question that every cell answers after its timed generations, so that text stands beside speed."""
+
+    question: str = Field(min_length=1, max_length=4000)
+    expect: str = Field(description="regular expression that a right answer contains (case ignored)")
+    max_tokens: int = Field(32, ge=1, le=2048)
+
+    @field_validator("expect")
+    @classmethod
+    def _is_regular_expression(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"it is no regular expression: {error}") from error
+        return value
+
+
+_Count = Annotated[int, Field(ge=1, le=131072)]
+Axis = Literal["models", "backends", "threads", "precision", "memory", "prompt_tokens", "generate_tokens", "engine"]
+
+
+class Plan(_Strict):
+    """Which cells to run. Every list is an axis of the matrix."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")] = 1
+    kind: Literal["burst"] = Field("burst", description="what is measured: the first seconds on a cool phone")
+    models: list[str] = Field(min_length=1, description="model names or folders")
+    backends: Annotated[list[Backend], Option("--backends")] = Field(min_length=1, description="what computes")
+    threads: Annotated[list[Annotated[int, Field(ge=1, le=64)]], Option("--threads")] = Field(
+        min_length=1, description="CPU threads (GPU backends have none and run once)"
+    )
+    precision: Annotated[list[Level], Option("--precision")] = Field(["low"], min_length=1, description="arithmetic")
+    memory: Annotated[list[Level], Option("--memory")] = Field(
+        ["low"], min_length=1, description="low quantises activations on the fly"
+    )
+    prompt_tokens: Annotated[list[_Count], Option("--prompt-tokens")] = Field(
+        [64], min_length=1, description="exact prompt lengths"
+    )
+    generate_tokens: Annotated[list[Annotated[int, Field(ge=2, le=131072)]], Option("--generate-tokens")] = Field(
+        [32], min_length=1, description="exact numbers of tokens to generate"
+    )
+    context_tokens: list[Literal[0]] = Field([0], min_length=1, description="tokens of history before the prompt")
+    warmups: Annotated[int, Option("--warmups")] = Field(1, ge=0, le=100, description="generations not counted")
+    repeats: Annotated[int, Option("--repeats")] = Field(5, ge=1, le=1000, description="timed generations a cell")
+    priority: list[Axis] = Field(
+        ["backends", "threads"], description="axes to cover first: all their values before the next of any other"
+    )
+    cv_limit: float | None = Field(None, gt=0, lt=1, description="largest spread (standard deviation ÷ mean) of decode")
+    cell_timeout_s: float = Field(600.0, gt=0, description="a cell that takes longer is a hang")
+    engine: EngineKeys = Field(default_factory=EngineKeys)
+    cool: Cool | None = None
+    reference: Reference = Field(default_factory=Reference)
+    ask: list[Ask] = Field(default_factory=list, description="questions whose answers are shown beside the speed")
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+    @field_validator("models", "backends", "threads", "precision", "memory", "prompt_tokens", "generate_tokens")
+    @classmethod
+    def _no_value_twice(cls, value: list[Any]) -> list[Any]:
+        for item in value:
+            if value.count(item) > 1:
+                raise ValueError(f"{item!r} is there twice")
+        return value
+
+
+@dataclass(frozen=True)
+class PlanOption:
+    """One command line option made from a plan field."""
+
+    flag: str
+    field: str
+    is_list: bool
+    numeric: bool
+    help: str
+
+    def parse(self, text: str) -> Any:
+        """Turn the option's text into what the plan's field takes; what is no number stays text for the check."""
+        parts: Iterable[str] = (part.strip() for part in text.split(","))
+        values = [int(p) if self.numeric and re.fullmatch(r"[+-]?\d+", p) else p for p in parts if p]
+        return values if self.is_list or len(values) != 1 else values[0]
+
+
+def plan_options() -> list[PlanOption]:
+    """Return the options that override plan fields, in the plan's order."""
+    options = []
+    for name, info in Plan.model_fields.items():
+        for mark in info.metadata:
+            if isinstance(mark, Option):
+                text = str(info.annotation)
+                is_list = text.startswith("list")
+                default = info.get_default(call_default_factory=False)
+                allowed = re.findall(r"'(\w+)'", text) if "Literal" in text else []
+                help_text = f"override the plan's {name}: {info.description}"
+                if allowed:
+                    help_text += f" ({', '.join(allowed)})"
+                if is_list:
+                    help_text += ", comma-separated"
+                if isinstance(default, (int, list)):
+                    shown = ",".join(map(str, default)) if isinstance(default, list) else default
+                    help_text += f" (plan's default: {shown})"
+                options.append(PlanOption(mark.flag, name, is_list, "int" in text, help_text))
+    return options

@@ -1,0 +1,196 @@
+"""The pytest plugin: ``pytest --devices all``. Without ``--devices`` it does nothing at all.
+
+The controlling process resolves the fleet once, before collection; pytest-xdist runs one worker a phone; each worker
+appends its records to the run folder itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.core.errors import ConfigError, FarmError, HostError
+from harness.core.procs import die_with_parent
+from harness.core.reasons import ExitStatus, Outcome
+from harness.core.resources import data_root
+from harness.plugin import options
+from harness.plugin.controller import Controller
+from harness.plugin.fleet import open_fleet, read_words
+from harness.plugin.live import log_to
+from harness.plugin.run import BoundCell, WorkerRun, begin, command_line, describe_dry_run
+from harness.plugin.verdicts import long_message, outcome_of, short_message
+from harness.plugin.worker import Worker
+from harness.store.runfolder import RunFolder
+from harness.store.schema import CellRecord
+
+_CONTROLLER = pytest.StashKey[Controller]()
+_WORKER = pytest.StashKey[Worker]()
+_WORKER_INPUT = "mnn_farm"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register our options."""
+    options.add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Prepare the run before anything is collected; return an exit status to end here."""
+    if hasattr(config, "workerinput") or config.option.help or config.option.version:
+        return None
+    if config.getoption("--devices") is None:
+        flag = options.needs_devices(config)
+        if flag is not None:
+            raise pytest.UsageError(f"{flag} means nothing without --devices: say which phones, e.g. --devices all")
+        return None
+    try:
+        return _prepare(config)
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from error
+    except HostError as error:
+        sys.stderr.write(f"mnn-farm: no phone can be used: {error}\n")
+        return int(ExitStatus.NO_PHONE)
+    except FarmError as error:
+        sys.stderr.write(f"mnn-farm: {error}\n")
+        return int(pytest.ExitCode.INTERNAL_ERROR)
+
+
+def _prepare(config: pytest.Config) -> int | None:
+    request = options.read_request(config)
+    words = read_words(config.getoption("--devices"))
+    run_dir = Path(config.getoption("--run-dir")) if config.getoption("--run-dir") else None
+    if run_dir is not None:
+        RunFolder.check_free(run_dir)
+
+    def say(phone: str, what: str) -> None:
+        if config.option.verbose >= 0:
+            sys.stderr.write(f"  {phone}: {what}\n")
+
+    fleet = open_fleet(words, say)
+    config.add_cleanup(fleet.close)
+    if not fleet.phones:
+        for left in fleet.left_out:
+            sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{_then(left.remedy)}\n")
+        found = "of the chosen phones none can be used" if fleet.left_out else "adb lists no phone"
+        sys.stderr.write(f"mnn-farm: {found}; connect one, or try without: pytest --devices virtual:2\n")
+        return int(ExitStatus.NO_PHONE)
+    if config.getoption("--dry-run-plan"):
+        for line in describe_dry_run(request, fleet.phones):
+            sys.stdout.write(f"{line}\n")
+        return int(ExitStatus.OK)
+    run = begin(request, fleet, run_dir, config.rootpath, command_line())
+    config.stash[_CONTROLLER] = Controller(run)
+    _point_at_device_tests(config)
+    _set_up_workers(config, len(fleet.phones))
+    return None
+
+
+def _then(remedy: str) -> str:
+    return f" ({remedy})" if remedy else ""
+
+
+def _point_at_device_tests(config: pytest.Config) -> None:
+    """Without paths of the user's own, run what runs on phones, and nothing of the self-test."""
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args = [str(data_root() / "tests" / "device")]
+
+
+def _set_up_workers(config: pytest.Config, phones: int) -> None:
+    """Ask pytest-xdist for one worker a phone; ``-n 0`` and ``--pdb`` keep everything in this process."""
+    option = config.option
+    alone = option.usepdb or option.collectonly or getattr(option, "numprocesses", None) == 0
+    if not alone:
+        option.tx = ["popen"] * phones
+        option.dist = "load"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register markers; in a worker, take over what the controller prepared."""
+    for line in (
+        "infra: the lab, not the product, is at fault",
+        "slo: the cell is ok, but its tier promises more",
+        "cell(record): set by the plugin on tests that measure",
+    ):
+        config.addinivalue_line("markers", line)
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None and _WORKER_INPUT in workerinput:
+        die_with_parent()
+        _become_worker(config, WorkerRun.load(workerinput[_WORKER_INPUT]))
+    controller = config.stash.get(_CONTROLLER, None)
+    if controller is not None:
+        if config.option.dist == "no":
+            _become_worker(config, controller.run.worker_run(config.args))
+        config.pluginmanager.register(controller, "mnn_farm_controller")
+
+
+def _become_worker(config: pytest.Config, worker_run: WorkerRun) -> None:
+    handler = log_to(worker_run.context.run_dir / "log.txt")
+    config.add_cleanup(handler.close)
+    config.args = list(worker_run.test_paths)
+    config.stash[_WORKER] = Worker(worker_run)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand a worker of pytest-xdist what it needs."""
+    controller = node.config.stash.get(_CONTROLLER, None)
+    if controller is not None:
+        node.workerinput[_WORKER_INPUT] = controller.run.worker_run(node.config.args).dump()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that takes ``cell`` (or what is made from it) one item per phone and cell."""
+    if "cell" not in metafunc.fixturenames:
+        return
+    worker = metafunc.config.stash.get(_WORKER, None)
+    if worker is None:
+        mark = pytest.mark.skip(reason="needs phones: run pytest with --devices")
+        metafunc.parametrize("cell", [pytest.param(None, marks=mark, id="no-devices")])
+        return
+    cells = worker.run.cells
+    metafunc.parametrize("cell", cells, ids=[bound.test_id for bound in cells])
+
+
+@pytest.fixture
+def cell_record(cell: BoundCell, request: pytest.FixtureRequest) -> CellRecord:
+    """Measure ``cell`` on its phone and return the record, already appended to the run folder.
+
+    Faults of configuration or harness end here, so that pytest reports an error and not a failure.
+    """
+    record = request.config.stash[_WORKER].measure(cell)
+    node = request.node
+    properties = {
+        "phone": record.phone.name,
+        "cell_id": record.cell_id,
+        "verdict": record.verdict.value,
+        "reason": record.reason,
+        "fault": record.fault.value if record.fault is not None else None,
+    }
+    node.user_properties += [(key, value) for key, value in properties.items() if value is not None]
+    if record.why is not None and record.fault is not None and record.fault.value == "infra":
+        node.add_marker(pytest.mark.infra)
+    if outcome_of(record) is Outcome.ERROR:
+        pytest.fail(long_message(record), pytrace=False)
+    return record
+
+
+def judge(record: CellRecord) -> None:
+    """Make pytest say what became of a record: pass, skip with the reason, or fail with what a person needs."""
+    outcome = outcome_of(record)
+    if outcome is Outcome.SKIPPED:
+        pytest.skip(short_message(record))
+    if outcome is Outcome.FAILED:
+        pytest.fail(long_message(record), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
+    """After the last worker: report, summary files, exit status."""
+    yield
+    controller = session.config.stash.get(_CONTROLLER, None)
+    if controller is not None:
+        session.exitstatus = controller.finish(int(session.exitstatus))

@@ -1,0 +1,118 @@
+"""The controlling side of pytest's hooks: scheduling, live display, crashed workers, summary, report, exit status."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from harness.bench.session import PhoneSession
+from harness.core.errors import FarmError
+from harness.core.reasons import Reason
+from harness.plugin.live import Follower, teller
+from harness.plugin.run import Run
+from harness.plugin.scheduler import PhoneScheduling
+from harness.plugin.verdicts import exit_status
+from harness.report.frames import write_csv
+from harness.report.html import write_report
+from harness.report.junit import write_junit
+from harness.report.summary import headline, summary_table
+from harness.store.schema import CellRecord
+
+_NARROWEST = 100
+
+
+class Controller:
+    """Registered as a plugin in the controlling process of a run with ``--devices``."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._of_test = {bound.test_id: bound for bound in run.cells}
+        self._follower: Follower | None = None
+        self._problem = ""
+        self._console = Console()
+
+    def phone_of(self, nodeid: str) -> str:
+        """Return the phone of a test by its id; tests that name none go to the first."""
+        bound = self._of_test.get(_parameter(nodeid))
+        return bound.phone if bound is not None else self.run.fleet.phones[0].name
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Begin to show what the phones do."""
+        log = self.run.folder.path / "log.txt"
+        log.touch()
+        total = Counter(bound.phone for bound in self.run.cells)
+        names = [phone.name for phone in self.run.fleet.phones]
+        lines = session.config.option.verbose >= 0
+        self._follower = Follower(log, names, dict(total), self._console, lines=lines)
+        self._follower.start()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PhoneScheduling:
+        """Deal phones to workers."""
+        return PhoneScheduling([phone.name for phone in self.run.fleet.phones], self.phone_of)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
+        """A worker died in a test: its cell gets its record here, since nobody else is left to write it."""
+        bound = self._of_test.get(_parameter(crashitem))
+        phone = next((p for p in self.run.fleet.phones if bound is not None and p.name == bound.phone), None)
+        if bound is None or phone is None:
+            return
+        session = PhoneSession(phone, self.run.context, teller(phone.name))
+        error = FarmError("the worker process died while it measured this cell", reason=Reason.HARNESS_ERROR)
+        session.record_failure(bound.cell, error)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count finished cells."""
+        bound = self._of_test.get(_parameter(report.nodeid))
+        if report.when == "teardown" and bound is not None and self._follower is not None:
+            self._follower.finished(bound.phone)
+
+    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
+        """Keep pytest's dots out of the live display; failures are still counted and shown."""
+        if report.when == "call" and report.passed and self._console.is_terminal:
+            return "passed", "", "PASSED"
+        return None
+
+    def finish(self, pytest_status: int) -> int:
+        """Write what is made from the records and return the run's exit status."""
+        if self._follower is not None:
+            self._follower.stop()
+        records = self.run.folder.latest()
+        try:
+            write_report(self.run.folder.path)
+            write_csv(self.run.folder.path)
+            write_junit(self.run.folder.path)
+        except OSError as error:
+            self._problem = f"the report could not be written ({error}); try: mnn-farm report {self.run.folder.path}"
+        return exit_status(records, pytest_status)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print one line per cell, the headline, who was left out, and where the report is."""
+        records = self.run.folder.latest()
+        terminalreporter.section("mnn-farm")
+        for line in self._rendered(records, terminalreporter):
+            terminalreporter.write_line(line)
+        for left in self.run.fleet.left_out:
+            remedy = f" ({left.remedy})" if left.remedy else ""
+            terminalreporter.write_line(f"left out: {left.name}: {left.reason}{remedy}")
+        terminalreporter.write_line(headline(records, len(self.run.fleet.phones)), bold=True)
+        terminalreporter.write_line(f"report:  {self.run.folder.path / 'report.html'}")
+        if self._problem:
+            terminalreporter.write_line(self._problem, red=True)
+
+    def _rendered(self, records: list[CellRecord], terminalreporter: pytest.TerminalReporter) -> list[str]:
+        """Render the table with rich into lines, so that it takes the way of pytest's own output."""
+        width = max(self._console.width, _NARROWEST)
+        console = Console(width=width, force_terminal=terminalreporter.hasmarkup, highlight=False)
+        with console.capture() as capture:
+            console.print(summary_table(records))
+        return capture.get().rstrip("\n").split("\n")
+
+
+def _parameter(nodeid: str) -> str:
+    """Return what stands in a test id's brackets."""
+    return nodeid.partition("[")[2].removesuffix("]")

@@ -1,0 +1,109 @@
+"""What each phone is doing now: workers log it, the controller shows it.
+
+All processes append to ``log.txt`` in the run folder (one short write a line, so lines do not mix). The controller
+follows that file: on a terminal as a table that is redrawn, otherwise as plain lines.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from harness.core.log import phone_logger
+
+PROGRESS = "harness.progress"
+_LINE = re.compile(rf"^\S+ \S+ \w+ {re.escape(PROGRESS)}: \[(?P<phone>[^\]]+)\] (?P<what>.*)$")
+_PERCENT = re.compile(r"\b(\d+ %|generation \d+ of \d+)")
+_POLL_S = 0.2
+
+
+def log_to(path: Path) -> logging.Handler:
+    """Send everything that ``harness`` logs, from INFO up, to ``path``; return the handler."""
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("harness")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    return handler
+
+
+def teller(phone: str) -> Callable[[str], None]:
+    """Return a function that logs what ``phone`` is doing now."""
+    logger = phone_logger(PROGRESS, phone)
+
+    def say(what: str) -> None:
+        # One line, whatever a phone put into it.
+        logger.info("%s", " ".join(what.split()))
+
+    return say
+
+
+class Follower:
+    """Follows ``log.txt`` in a thread and shows the latest word of each phone."""
+
+    def __init__(self, path: Path, phones: list[str], total: dict[str, int], console: Console, *, lines: bool) -> None:
+        self._path = path
+        self._console = console
+        self._lines = lines
+        self._now = dict.fromkeys(phones, "waiting")
+        self._done = dict.fromkeys(phones, 0)
+        self._total = total
+        self._begun = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="mnn-farm live", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Show the last state and end; harmless twice."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def finished(self, phone: str) -> None:
+        """Count one cell of ``phone`` as done."""
+        if phone in self._done:
+            self._done[phone] += 1
+
+    def _follow(self) -> None:
+        with self._path.open(encoding="utf-8", errors="replace") as file:
+            if self._console.is_terminal:
+                with Live(self._table(), console=self._console, transient=True, auto_refresh=False) as live:
+                    while not self._stop.is_set():
+                        self._read(file.readlines())
+                        live.update(self._table(), refresh=True)
+                        self._stop.wait(_POLL_S)
+            else:
+                while not self._stop.is_set():
+                    self._read(file.readlines())
+                    self._stop.wait(_POLL_S)
+
+    def _read(self, lines: list[str]) -> None:
+        for line in lines:
+            match = _LINE.match(line.rstrip("\n"))
+            if match is None or match["phone"] not in self._now:
+                continue
+            before = _PERCENT.sub("", self._now[match["phone"]])
+            self._now[match["phone"]] = match["what"]
+            # A plain log wants each step once, not every percent of it.
+            if self._lines and not self._console.is_terminal and before != _PERCENT.sub("", match["what"]):
+                self._console.print(Text(f"  {match['phone']}: {match['what']}"), soft_wrap=True)
+
+    def _table(self) -> Table:
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for phone, what in self._now.items():
+            share = f"{self._done[phone]}/{self._total.get(phone, 0)}"
+            table.add_row(Text(phone, style="bold"), share, Text(what, overflow="ellipsis", no_wrap=True))
+        table.add_row(Text("elapsed"), f"{time.monotonic() - self._begun:.0f} s", "")
+        return table

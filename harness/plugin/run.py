@@ -1,0 +1,150 @@
+"""One run in the controlling process: prepared before pytest collects, finished when it ends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import harness
+from harness.bench.estimate import estimate_s
+from harness.bench.phone import ConnectedPhone
+from harness.bench.session import RunContext, cell_config, cell_id_of
+from harness.bench.support import ruled_out
+from harness.core.ids import iso, new_run_id, utc_now
+from harness.core.provider import Endpoint
+from harness.plan.matrix import PlannedCell, cells_of
+from harness.plugin.fleet import Fleet
+from harness.plugin.options import Request
+from harness.store.runfolder import RunFolder
+from harness.store.schema import FleetMember, RunInfo
+
+
+@dataclass(frozen=True)
+class BoundCell:
+    """A cell of the plan on one phone, with the id by which pytest names it."""
+
+    phone: str
+    cell: PlannedCell
+    cell_id: str
+    test_id: str
+
+
+@dataclass(frozen=True)
+class WorkerRun:
+    """What a worker needs: plain values that pickle."""
+
+    context: RunContext
+    endpoints: dict[str, Endpoint]
+    cells: tuple[BoundCell, ...]
+    test_paths: tuple[str, ...]
+
+    def dump(self) -> bytes:
+        """Return it as bytes for a worker of the same code."""
+        return pickle.dumps(self)
+
+    @staticmethod
+    def load(data: bytes) -> WorkerRun:
+        """Read what :meth:`dump` wrote; it comes from our own controller over a pipe."""
+        loaded = pickle.loads(data)  # noqa: S301
+        assert isinstance(loaded, WorkerRun)  # noqa: S101
+        return loaded
+
+
+@dataclass
+class Run:
+    """The run as the controller holds it."""
+
+    request: Request
+    fleet: Fleet
+    context: RunContext
+    folder: RunFolder
+    cells: tuple[BoundCell, ...]
+
+    def worker_run(self, test_paths: Sequence[str]) -> WorkerRun:
+        """Return what workers need; ``test_paths`` is what they collect."""
+        endpoints = {phone.name: phone.endpoint for phone in self.fleet.phones}
+        return WorkerRun(self.context, endpoints, self.cells, tuple(test_paths))
+
+
+def bind_cells(request: Request, phones: list[ConnectedPhone]) -> tuple[BoundCell, ...]:
+    """Return every cell on every phone, phone by phone, in the plan's order."""
+    bound = []
+    for phone in phones:
+        for cell in cells_of(request.plan):
+            model = request.models[cell.model]
+            config = cell_config(cell, request.plan)
+            cell_id = cell_id_of(phone.identity.id, model, request.bundle, config)
+            label = f"{phone.name}-{model.name}-{cell.label}-{cell_id[:6]}"
+            bound.append(BoundCell(phone.name, cell, cell_id, label))
+    return tuple(bound)
+
+
+def default_run_dir(root: Path, run_id: str) -> Path:
+    """Return where a run's folder goes when nobody says."""
+    return root / "reports" / run_id
+
+
+def begin(request: Request, fleet: Fleet, run_dir: Path | None, root: Path, command: list[str]) -> Run:
+    """Make the run folder and write its head.
+
+    Raises:
+        ConfigError: the folder holds something else.
+    """
+    run_id = new_run_id()
+    folder = RunFolder.create(run_dir or default_run_dir(root, run_id))
+    context = RunContext(run_id, folder.path.resolve(), request.plan, request.bundle, request.models)
+    cells = bind_cells(request, fleet.phones)
+    info = RunInfo(
+        run_id=run_id,
+        started=iso(utc_now()),
+        command=tuple(command),
+        harness_version=harness.__version__,
+        versions={"python": platform.python_version(), **{name: version(name) for name in ("pytest", "adbutils")}},
+        host={"system": platform.platform(), "machine": platform.machine(), "cpus": str(os.cpu_count())},
+        plan_name=request.plan_name,
+        plan=request.plan.model_dump(mode="json", by_alias=True),
+        fleet=tuple(
+            FleetMember(
+                phone=phone.info,
+                provider=phone.endpoint.provider,
+                facts=phone.facts.as_dict(),
+                nulls={**phone.nulls, **phone.facts.nulls},
+            )
+            for phone in fleet.phones
+        ),
+        left_out=tuple(fleet.left_out),
+        cells=len(cells),
+    )
+    folder.write_info(info)
+    return Run(request, fleet, context, folder, cells)
+
+
+def command_line() -> list[str]:
+    """Return how this process was started, as a person would type it."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+
+
+def describe_dry_run(request: Request, phones: list[ConnectedPhone]) -> Iterator[str]:
+    """Yield, line by line, the cells per phone and the time they should take."""
+    busy: dict[str, float] = {}
+    for phone in phones:
+        yield f"{phone.name}: {phone.facts.model or 'unknown model'}, {phone.tier} tier"
+        for bound in bind_cells(request, [phone]):
+            model = request.models[bound.cell.model]
+            refused = ruled_out(bound.cell, phone.facts, request.bundle, model)
+            if refused is not None:
+                yield f"  {model.name} {bound.cell.label}  {refused.reason.code}: {refused.detail}"
+                continue
+            seconds = estimate_s(bound.cell, request.plan, model, phone.tier)
+            # Phones that share a processor take turns; the others run side by side.
+            key = phone.endpoint.contention_group or phone.name
+            busy[key] = busy.get(key, 0.0) + seconds
+            yield f"  {model.name} {bound.cell.label}  about {seconds:.0f} s"
+    total = max(busy.values(), default=0.0)
+    yield f"{len(phones)} phones, about {total:.0f} s in all, without pushing, waiting and cooling; nothing was run"

@@ -1,0 +1,52 @@
+"""What pytest says of a record: outcome, message and, for the whole run, exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.core.reasons import ExitStatus, Outcome
+from harness.report.advice import ADVICE, WHOSE
+from harness.store.schema import CellRecord
+
+
+def outcome_of(record: CellRecord) -> Outcome:
+    """Return the pytest outcome of a record."""
+    why = record.why
+    return Outcome.PASSED if why is None else why.outcome
+
+
+def short_message(record: CellRecord) -> str:
+    """Return one line: reason, whose fault, which phone, what was seen."""
+    fault = record.fault.value if record.fault is not None else "none"
+    return f"{record.reason} ({fault}) on {record.phone.name}: {record.detail}"
+
+
+def long_message(record: CellRecord) -> str:
+    """Return what a person needs to act: whose fault, evidence, what to do, where the raw output lies."""
+    why = record.why
+    if why is None:
+        return "ok"
+    lines = [short_message(record), f"  what:     {why.says}"]
+    if record.fault is not None:
+        lines.append(f"  whose:    {WHOSE[record.fault]}")
+    phone = record.phone
+    lines.append(f"  phone:    {phone.name} ({phone.model or 'unknown model'}, serial {phone.serial})")
+    if record.findings and record.findings[0].evidence:
+        evidence = record.findings[0].evidence.replace("\n", "\n            ")
+        lines.append(f"  evidence: {evidence}")
+    lines.append(f"  do:       {ADVICE[why]}")
+    if record.raw is not None:
+        lines.append(f"  raw:      {record.raw} in the run folder")
+    return "\n".join(lines)
+
+
+def exit_status(records: Iterable[CellRecord], pytest_status: int) -> int:
+    """Return the run's exit status; only pytest's 0 and 1 are refined, its own meanings (2 to 5) stay."""
+    if pytest_status not in (ExitStatus.OK, ExitStatus.FAILED):
+        return pytest_status
+    statuses = {why.exit_status for record in records if (why := record.why) is not None}
+    if ExitStatus.FAILED in statuses:
+        return int(ExitStatus.FAILED)
+    if ExitStatus.INFRA in statuses:
+        return int(ExitStatus.INFRA)
+    return pytest_status

@@ -1,0 +1,129 @@
+"""Runner events, read from what a runner printed. The text is untrusted: lines that are no event are counted, kept out.
+
+Fields are those of the architecture page's table; all times in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+Milliseconds = float
+
+
+class _Event(BaseModel):
+    # NaN and infinity are figures to be judged, not to be refused while reading: validity does that.
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=True)
+
+
+class Hello(_Event):
+    """First words of a runner."""
+
+    runner: str
+    engine: str
+    engine_version: str | None = None
+    abi: str | None = None
+    pid: int | None = None
+
+
+class Load(_Event):
+    """The model was loaded; which backend the engine really made, and how that is known."""
+
+    load_ms: Milliseconds
+    backend_requested: str
+    backend_actual: str | None = None
+    strength: Literal["engine", "log", "inferred", "none"] = "none"
+    proof: str = ""
+    threads: int | None = None
+    precision: str | None = None
+    memory: str | None = None
+
+
+class Generation(_Event):
+    """One prompt answered. ``token_ms`` has one entry per token after the first: time since the token before."""
+
+    index: int
+    kind: Literal["warmup", "timed", "answer"]
+    prompt_tokens: int = Field(ge=0)
+    generated_tokens: int = Field(ge=0)
+    prefill_ms: Milliseconds
+    ttft_ms: Milliseconds
+    token_ms: tuple[Milliseconds, ...] = ()
+    sample_ms: Milliseconds | None = None
+    finish: str
+    token_ids: tuple[int, ...] = ()
+    text: str = ""
+    question: str | None = None
+    engine_prefill_ms: Milliseconds | None = None
+    engine_decode_ms: Milliseconds | None = None
+
+
+class RunnerError(_Event):
+    """The runner says that something failed."""
+
+    stage: str
+    message: str
+
+
+class End(_Event):
+    """Last words."""
+
+    status: str
+
+
+@dataclass(frozen=True)
+class RunnerLog:
+    """What a runner told, in order of kind. ``junk`` are lines on its event stream that are no event."""
+
+    hello: Hello | None = None
+    load: Load | None = None
+    generations: tuple[Generation, ...] = ()
+    errors: tuple[RunnerError, ...] = ()
+    end: End | None = None
+    junk: tuple[str, ...] = ()
+
+    def of_kind(self, kind: str) -> tuple[Generation, ...]:
+        """Return the generations of one kind."""
+        return tuple(generation for generation in self.generations if generation.kind == kind)
+
+
+_KINDS: dict[str, type[_Event]] = {
+    "hello": Hello,
+    "load": Load,
+    "generation": Generation,
+    "error": RunnerError,
+    "end": End,
+}
+
+
+def parse_runner_output(stdout: bytes) -> RunnerLog:
+    """Read everything a runner printed on its event stream."""
+    seen: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+    junk: list[str] = []
+    for line in stdout.split(b"\n"):
+        if line.strip():
+            event = _parse_line(line)
+            if event is None:
+                junk.append(line[:500].decode("utf-8", "replace"))
+            else:
+                seen[event[0]].append(event[1])
+    return RunnerLog(
+        hello=seen["hello"][0] if seen["hello"] else None,
+        load=seen["load"][-1] if seen["load"] else None,
+        generations=tuple(seen["generation"]),
+        errors=tuple(seen["error"]),
+        end=seen["end"][-1] if seen["end"] else None,
+        junk=tuple(junk),
+    )
+
+
+def _parse_line(line: bytes) -> tuple[str, _Event] | None:
+    try:
+        data = json.loads(line.decode("utf-8"))
+        kind = data["event"]
+        return kind, _KINDS[kind].model_validate(data)
+    except (ValueError, KeyError, TypeError, ValidationError, RecursionError):
+        return None

@@ -1,0 +1,45 @@
+"""``farm_runner``: how its command line is built. What it prints is read by :mod:`harness.runners.events`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from harness.core.ids import content_id
+from harness.payload.bundle import Bundle
+from harness.plan.matrix import PlannedCell
+from harness.plan.model import Ask, Plan
+
+# The text from which prompts of an exact token count are cut: plain sentences, so that tokens are of usual length.
+PROMPT_TEXT = (
+    "A phone lay on the table of a small workshop. Its owner wanted to know how quickly it could answer a question "
+    "without asking a computer far away. She wrote down the time, pressed a key and watched the words appear one by "
+    "one. Some phones were fast and wrong, some were slow and right, and a few were both fast and right. "
+)
+
+
+def prompt_hash(plan: Plan) -> str:
+    """Hash of everything the model is asked, 16 hex digits."""
+    asked = [[ask.question, ask.max_tokens] for ask in plan.ask]
+    return content_id({"text": hashlib.sha256(PROMPT_TEXT.encode()).hexdigest(), "ask": asked})[:16]
+
+
+def build_command(
+    bundle: Bundle, bundle_dir: str, model_dir: str, work_dir: str, cell: PlannedCell, plan: Plan
+) -> tuple[str, ...]:
+    """Return the command that runs one cell on the phone. All folders are paths on the phone."""
+    program = f"{bundle_dir}/{bundle.manifest.program}"
+    argv = ["python3", program] if bundle.manifest.needs_python_mnn else [program]
+    argv += ["--model", model_dir, "--backend", cell.backend, "--threads", str(cell.threads)]
+    argv += ["--precision", cell.precision, "--memory", cell.memory, "--work-dir", work_dir]
+    argv += ["--prompt-text", PROMPT_TEXT, "--prompt-tokens", str(cell.prompt_tokens)]
+    argv += ["--generate-tokens", str(cell.generate_tokens)]
+    argv += ["--warmups", str(plan.warmups), "--repeats", str(plan.repeats), "--require-backend"]
+    for key, value in sorted(cell.engine.items()):
+        argv += ["--engine", f"{key}={json.dumps(value)}"]
+    argv += [part for ask in plan.ask for part in _ask(ask)]
+    return tuple(argv)
+
+
+def _ask(ask: Ask) -> list[str]:
+    return ["--ask", json.dumps({"text": ask.question, "tokens": ask.max_tokens})]

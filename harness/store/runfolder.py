@@ -1,0 +1,186 @@
+"""The run folder on disk. What was measured is never lost: one line per attempt, one write, fsynced, under a lock.
+
+Layout: ``run.json``, ``results.jsonl``, ``raw/<cell>/<attempt>/``, and what is made from them (``report.html``, …).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock
+from pydantic import ValidationError
+
+from harness.core.errors import ConfigError, FarmError
+from harness.core.reasons import Reason
+from harness.store.schema import SCHEMA, CellRecord, RunInfo
+
+_log = logging.getLogger(__name__)
+
+LOCK_TIMEOUT_S = 60.0
+
+
+class RunFolder:
+    """One run's folder. Several processes may append to it at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(path / ".lock", timeout=LOCK_TIMEOUT_S)
+
+    @property
+    def results(self) -> Path:
+        """``results.jsonl``."""
+        return self.path / "results.jsonl"
+
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Refuse a place for a run folder that holds something; nothing is written.
+
+        Raises:
+            ConfigError: it is a file, or a folder that is not empty.
+        """
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"--run-dir {path} is a file", remedy="name a folder")
+        if path.is_dir() and any(path.iterdir()):
+            held = "another run" if (path / "run.json").exists() else "other files"
+            raise ConfigError(
+                f"--run-dir {path} holds {held}", remedy="name a new or empty folder; nothing was changed"
+            )
+
+    @classmethod
+    def create(cls, path: Path) -> RunFolder:
+        """Make a new, empty run folder.
+
+        Raises:
+            ConfigError: something that is not an empty folder is there already, or it cannot be made.
+        """
+        cls.check_free(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            (path / "raw").mkdir()
+        except OSError as error:
+            raise ConfigError(f"--run-dir {path} cannot be made ({error.strerror})", remedy="name another") from error
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open a run folder that exists.
+
+        Raises:
+            ConfigError: ``path`` is not one.
+        """
+        if not (path / "run.json").is_file():
+            raise ConfigError(f"{path} is not a run folder (it has no run.json)", remedy="name one below reports/")
+        return cls(path)
+
+    def write_info(self, info: RunInfo) -> None:
+        """Write ``run.json``, whole or not at all."""
+        write_atomically(self.path / "run.json", info.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
+
+    def read_info(self) -> RunInfo:
+        """Read ``run.json``.
+
+        Raises:
+            ConfigError: it is damaged or newer than this version reads.
+        """
+        file = self.path / "run.json"
+        try:
+            return RunInfo.model_validate_json(file.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise ConfigError(f"{file} cannot be read as a run's head: {_first_line(error)}") from error
+
+    def append(self, record: CellRecord) -> None:
+        """Add one record: one write, on disk before this returns. A torn last line is closed first.
+
+        Raises:
+            FarmError: this computer's disk is full (reason ``host_disk_full``).
+        """
+        line = record.to_json_line()
+        with self._lock:
+            try:
+                with self.results.open("ab") as file:
+                    if file.tell() > 0 and not _ends_with_newline(self.results):
+                        line = b"\n" + line
+                    if os.write(file.fileno(), line) != len(line):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise FarmError(
+                    f"{self.results} cannot be written ({error.strerror})",
+                    remedy="make room on this computer and run again",
+                    reason=Reason.HOST_DISK_FULL,
+                ) from error
+
+    def records(self) -> Iterator[CellRecord]:
+        """Yield every readable record in the order written.
+
+        Lines that are no record (torn by a kill, of a newer schema) are passed over with a warning in the log.
+        """
+        if not self.results.exists():
+            return
+        for number, line in enumerate(self.results.read_bytes().split(b"\n"), start=1):
+            if not line.strip():
+                continue
+            record = _parse(line, f"{self.results.name}:{number}")
+            if record is not None:
+                yield record
+
+    def attempts_of(self, cell_id: str) -> int:
+        """Return how many records of a cell there are, without reading the others."""
+        if not self.results.exists():
+            return 0
+        return self.results.read_bytes().count(f'"cell_id":"{cell_id}"'.encode())
+
+    def latest(self) -> list[CellRecord]:
+        """Return the last attempt of each cell, in the order in which cells were first written."""
+        by_cell: dict[str, CellRecord] = {}
+        for record in self.records():
+            by_cell[record.cell_id] = record
+        return list(by_cell.values())
+
+    def raw_dir(self, cell_id: str, attempt: int) -> Path:
+        """Make and return the folder for the raw output of one attempt."""
+        folder = self.path / "raw" / cell_id[:12] / str(attempt)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def relative(self, path: Path) -> str:
+        """Return ``path`` as records name it: below the run folder, with a trailing slash."""
+        return f"{path.relative_to(self.path).as_posix()}/"
+
+
+def _parse(line: bytes, where: str) -> CellRecord | None:
+    try:
+        head = json.loads(line)
+        if not isinstance(head, dict) or head.get("record") != "cell":
+            raise ValueError("it is no cell record")
+        if head.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is {head.get('schema')}, this version reads {SCHEMA}")
+        return CellRecord.model_validate(head)
+    except ValueError as error:
+        _log.warning("%s was passed over: %s", where, _first_line(error))
+        return None
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split("\n")[:3])
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` through a temporary name, so that no reader ever sees half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

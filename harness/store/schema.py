@@ -1,0 +1,326 @@
+"""The record of one attempt of a cell, and the head of a run: schema 1.
+
+Field names are fixed by the interfaces page. Every ``null`` among what was to be measured carries its reason in
+``nulls``, under the field's path below its section (``peak_gpu_bytes``, ``ttft_ms.p90``) or the section's own name
+when nothing in it is known (``metrics``). Readers ignore fields they do not know.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from harness.core.reasons import Fault, Reason, Verdict
+
+SCHEMA = 1
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class AdbInfo(_Frozen):
+    """The adb server through which the phone was reached; ``None`` for a phone that is not on adb."""
+
+    server: str | None
+    version: int | None
+
+
+class PhoneInfo(_Frozen):
+    """Which phone it was. ``id`` is ours and stays; ``serial`` is a name for people."""
+
+    id: str
+    serial: str
+    name: str
+    model: str | None
+    soc: str | None
+    tier: Literal["high", "mid", "low"]
+    fingerprint: str | None
+    boot_id: str | None
+    context: Literal["shell", "app"] = "shell"
+    driver: str | None
+
+
+class ModelInfo(_Frozen):
+    """Which model folder it was; ``hash`` covers every file in it."""
+
+    name: str
+    hash: str
+    weight_bytes: int
+    quant_bits: int | None
+
+
+class BundleInfo(_Frozen):
+    """Which device binaries ran."""
+
+    name: str
+    hash: str
+    engine: str
+    engine_version: str | None
+    runner: str
+
+
+EngineValue = bool | int | float | str
+
+
+class CellConfig(_Frozen):
+    """Everything that was asked of the engine. Hashed into the cell id, so each field changes what is measured."""
+
+    kind: Literal["burst", "sustained", "tensor"]
+    backend: str
+    threads: int
+    precision: str
+    memory: str
+    affinity: str | None = None
+    engine: dict[str, EngineValue] = Field(default_factory=dict)
+    prompt_hash: str
+    sampler: Literal["greedy"] = "greedy"
+    prompt_tokens: int
+    generate_tokens: int
+    context_tokens: int
+    warmups: int
+    repeats: int
+
+
+class BackendProof(_Frozen):
+    """What was asked, what ran, and what proves it. Only ``engine`` and ``log`` make an ``ok``."""
+
+    requested: str
+    actual: str | None
+    strength: Literal["engine", "log", "inferred", "none"]
+    proof: str
+
+
+class Latency(_Frozen):
+    """Milliseconds; ``p90`` needs 20 samples."""
+
+    p50: float
+    p90: float | None
+    min: float
+    max: float
+    n: int
+
+
+class Speed(_Frozen):
+    """Tokens per second; ``mad`` is the median absolute deviation, ``cv`` standard deviation over mean."""
+
+    median: float
+    mad: float
+    cv: float | None
+    ci95: tuple[float, float] | None
+    n: int
+
+
+class TokenTimes(_Frozen):
+    """Milliseconds between tokens, over all timed generations."""
+
+    p50: float
+    p95: float | None
+    max: float
+
+
+class Metrics(_Frozen):
+    """What was measured. Speeds in tok/s, sizes in bytes, times in ms."""
+
+    load_cold_ms: float | None
+    tuning_ms: float | None
+    load_ms: float | None
+    ttft_ms: Latency | None
+    prefill_tps: Speed | None
+    decode_tps: Speed | None
+    token_ms: TokenTimes | None
+    peak_rss_bytes: int | None
+    peak_anon_bytes: int | None
+    peak_swap_bytes: int | None
+    peak_gpu_bytes: int | None
+    min_available_bytes: int | None
+    roofline_ratio: float | None
+    battery_drop_pct: float | None
+
+
+class Thermal(_Frozen):
+    """Temperatures in °C of ``zone``; ``clock_ratio_min`` of the fastest cluster's cap to its top clock."""
+
+    start_c: float | None
+    max_c: float | None
+    zone: str | None
+    status_max: int | None
+    clock_ratio_min: float | None
+    throttled: bool | None
+    onset_s: float | None
+    burst_tps: float | None
+    sustained_tps: float | None
+    sustained_ratio: float | None
+    plugged: bool | None
+
+
+class Answer(_Frozen):
+    """One question of the plan, what the model said, and whether that matched the expected pattern."""
+
+    question: str
+    text: str
+    expect: str
+    right: bool
+
+
+class Output(_Frozen):
+    """What came out. ``text`` is the answer to the plan's first question, else the first timed generation."""
+
+    text: str
+    token_ids_hash: str | None
+    reference: str | None
+    match: str | None
+    matched_tokens: int | None
+    golden: str | None
+    timed_text: str = ""
+    answers: tuple[Answer, ...] = ()
+
+
+class Sample(_Frozen):
+    """One generation, raw."""
+
+    kind: Literal["warmup", "timed", "answer"]
+    ttft_ms: float
+    prefill_ms: float
+    decode_tps: float | None
+    prompt_tokens: int
+    generated_tokens: int
+    finish: str
+    engine_prefill_ms: float | None = None
+    engine_decode_ms: float | None = None
+
+
+class Finding(_Frozen):
+    """Something that was noticed and its evidence, e.g. a line of the engine's log."""
+
+    code: str
+    severity: Literal["error", "warning", "info"]
+    title: str
+    evidence: str = ""
+    advice: str = ""
+
+
+# What may be null without a reason: it says "does not apply", not "unknown".
+_FREE_NULLS = frozenset({"reason", "fault", "planned_phone", "config.affinity"})
+# Sections whose fields are named in ``nulls`` without the section's name.
+_SECTIONS = ("phone", "model", "bundle", "adb", "backend", "metrics", "thermal", "output")
+
+
+class CellRecord(_Frozen):
+    """One attempt of one cell; one line of ``results.jsonl``."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")] = 1
+    record: Literal["cell"] = "cell"
+    run_id: str
+    cell_id: str
+    attempt: int
+    started: str
+    elapsed_s: float
+    harness_version: str
+    adb: AdbInfo
+    phone: PhoneInfo
+    planned_phone: str | None = None
+    model: ModelInfo
+    bundle: BundleInfo
+    config: CellConfig
+    verdict: Verdict
+    reason: str | None
+    fault: Fault | None
+    detail: str = ""
+    backend: BackendProof | None
+    metrics: Metrics | None
+    thermal: Thermal | None
+    output: Output | None
+    samples: tuple[Sample, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    nulls: dict[str, str] = Field(default_factory=dict)
+    raw: str | None
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> CellRecord:
+        if self.verdict is Verdict.OK:
+            if self.reason is not None or self.fault is not None:
+                raise ValueError("an ok record has neither reason nor fault")
+            if self.backend is None or self.backend.strength not in ("engine", "log"):
+                raise ValueError("an ok record needs a backend proven by the engine or its log")
+            if self.metrics is None or self.metrics.decode_tps is None:
+                raise ValueError("an ok record needs its metrics")
+        else:
+            if self.reason is None or self.fault is None:
+                raise ValueError(f"a record with verdict {self.verdict.value} needs reason and fault")
+            reason = Reason.from_code(self.reason)
+            if (reason.verdict, reason.fault) != (self.verdict, self.fault):
+                raise ValueError(f"reason {reason.code} belongs to {reason.verdict.value}/{reason.fault.value}")
+        missing = unexplained_nulls(self)
+        if missing:
+            raise ValueError(f"null without a reason in nulls: {', '.join(missing)}")
+        return self
+
+    @property
+    def why(self) -> Reason | None:
+        """The reason as the enum's member."""
+        return None if self.reason is None else Reason.from_code(self.reason)
+
+    def to_json_line(self) -> bytes:
+        """Return the record as one line, with its newline."""
+        return self.model_dump_json(by_alias=True).encode() + b"\n"
+
+
+def unexplained_nulls(record: CellRecord) -> list[str]:
+    """Return the paths of fields that are ``None`` and have no entry in ``nulls``."""
+    found: list[str] = []
+
+    def walk(value: Any, path: str) -> None:
+        if value is None:
+            if path not in _FREE_NULLS and _short(path) not in record.nulls:
+                found.append(_short(path))
+        elif isinstance(value, BaseModel):
+            for name in type(value).model_fields:
+                walk(getattr(value, name), f"{path}.{name}" if path else name)
+
+    walk(record, "")
+    return found
+
+
+def _short(path: str) -> str:
+    head, _, rest = path.partition(".")
+    return rest if head in _SECTIONS and rest else path
+
+
+class LeftOut(_Frozen):
+    """A phone that was there or asked for and took no part."""
+
+    name: str
+    reason: str
+    remedy: str = ""
+
+
+class FleetMember(_Frozen):
+    """A phone that took part, with the facts its records refer to."""
+
+    phone: PhoneInfo
+    provider: str
+    facts: dict[str, Any]
+    nulls: dict[str, str] = Field(default_factory=dict)
+
+
+class RunInfo(_Frozen):
+    """The head of a run folder, ``run.json``."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")] = 1
+    run_id: str
+    started: str
+    command: tuple[str, ...]
+    harness_version: str
+    versions: dict[str, str]
+    host: dict[str, str]
+    plan_name: str
+    plan: dict[str, Any]
+    fleet: tuple[FleetMember, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    cells: int = 0
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
