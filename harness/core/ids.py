@@ -25,6 +25,13 @@ def new_run_id() -> str:
     return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
+def test_name(
+    phone: str, model: str, backend: str, threads: int, precision: str, prompt: int, generate: int, cell_id: str
+) -> str:
+    """Return what stands in the brackets of a cell's pytest id, as the interfaces page fixes it."""
+    return f"{phone}-{model}-{backend}-t{threads}-{precision}-p{prompt}-g{generate}-{cell_id[:6]}"
+
+
 def canonical_json(value: Mapping[str, Any]) -> bytes:
     """Return the one JSON form of ``value``: sorted keys, no blanks, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()

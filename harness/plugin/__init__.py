@@ -1,7 +1,8 @@
 """The pytest plugin: ``pytest --devices all``. Without ``--devices`` it does nothing at all.
 
 The controlling process resolves the fleet once, before collection; pytest-xdist runs one worker a phone; each worker
-appends its records to the run folder itself.
+appends its records to the run folder itself. This module is imported by every pytest of an environment that has
+mnn-farm installed, so what a run needs is imported when a run begins.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,17 +19,15 @@ from harness.core.procs import die_with_parent
 from harness.core.reasons import ExitStatus, Outcome
 from harness.core.resources import data_root
 from harness.plugin import options
-from harness.plugin.controller import Controller
-from harness.plugin.fleet import open_fleet, read_words
-from harness.plugin.live import log_to
-from harness.plugin.run import BoundCell, WorkerRun, begin, command_line, describe_dry_run
-from harness.plugin.verdicts import long_message, outcome_of, short_message
-from harness.plugin.worker import Worker
-from harness.store.runfolder import RunFolder
-from harness.store.schema import CellRecord
 
-_CONTROLLER = pytest.StashKey[Controller]()
-_WORKER = pytest.StashKey[Worker]()
+if TYPE_CHECKING:
+    from harness.plugin.controller import Controller
+    from harness.plugin.run import BoundCell, WorkerRun
+    from harness.plugin.worker import Worker
+    from harness.store.schema import CellRecord
+
+_CONTROLLER: pytest.StashKey[Controller] = pytest.StashKey()
+_WORKER: pytest.StashKey[Worker] = pytest.StashKey()
 _WORKER_INPUT = "mnn_farm"
 
 
@@ -38,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> int | None:
+def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     """Prepare the run before anything is collected; return an exit status to end here."""
     if hasattr(config, "workerinput") or config.option.help or config.option.version:
         return None
@@ -47,6 +46,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         if flag is not None:
             raise pytest.UsageError(f"{flag} means nothing without --devices: say which phones, e.g. --devices all")
         return None
+    given = list(config.invocation_params.args)
+    joined = options.join_values(given)
+    if joined != given:
+        return pytest.main(joined, plugins=config.invocation_params.plugins)
     try:
         return _prepare(config)
     except ConfigError as error:
@@ -56,10 +59,15 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return int(ExitStatus.NO_PHONE)
     except FarmError as error:
         sys.stderr.write(f"mnn-farm: {error}\n")
-        return int(pytest.ExitCode.INTERNAL_ERROR)
+        return pytest.ExitCode.INTERNAL_ERROR
 
 
 def _prepare(config: pytest.Config) -> int | None:
+    from harness.plugin.controller import Controller
+    from harness.plugin.fleet import open_fleet, read_words
+    from harness.plugin.run import begin, command_line, describe_dry_run
+    from harness.store.runfolder import RunFolder
+
     request = options.read_request(config)
     words = read_words(config.getoption("--devices"))
     run_dir = Path(config.getoption("--run-dir")) if config.getoption("--run-dir") else None
@@ -82,7 +90,7 @@ def _prepare(config: pytest.Config) -> int | None:
         for line in describe_dry_run(request, fleet.phones):
             sys.stdout.write(f"{line}\n")
         return int(ExitStatus.OK)
-    run = begin(request, fleet, run_dir, config.rootpath, command_line())
+    run = begin(request, fleet, run_dir, config.invocation_params.dir, command_line())
     config.stash[_CONTROLLER] = Controller(run)
     _point_at_device_tests(config)
     _set_up_workers(config, len(fleet.phones))
@@ -113,11 +121,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in (
         "infra: the lab, not the product, is at fault",
         "slo: the cell is ok, but its tier promises more",
-        "cell(record): set by the plugin on tests that measure",
     ):
         config.addinivalue_line("markers", line)
     workerinput = getattr(config, "workerinput", None)
     if workerinput is not None and _WORKER_INPUT in workerinput:
+        from harness.plugin.run import WorkerRun
+
         die_with_parent()
         _become_worker(config, WorkerRun.load(workerinput[_WORKER_INPUT]))
     controller = config.stash.get(_CONTROLLER, None)
@@ -128,6 +137,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _become_worker(config: pytest.Config, worker_run: WorkerRun) -> None:
+    from harness.plugin.live import log_to
+    from harness.plugin.worker import Worker
+
     handler = log_to(worker_run.context.run_dir / "log.txt")
     config.add_cleanup(handler.close)
     config.args = list(worker_run.test_paths)
@@ -161,6 +173,8 @@ def cell_record(cell: BoundCell, request: pytest.FixtureRequest) -> CellRecord:
 
     Faults of configuration or harness end here, so that pytest reports an error and not a failure.
     """
+    from harness.plugin.verdicts import CellFailure, long_message, outcome_of, short_message
+
     record = request.config.stash[_WORKER].measure(cell)
     node = request.node
     properties = {
@@ -174,17 +188,33 @@ def cell_record(cell: BoundCell, request: pytest.FixtureRequest) -> CellRecord:
     if record.why is not None and record.fault is not None and record.fault.value == "infra":
         node.add_marker(pytest.mark.infra)
     if outcome_of(record) is Outcome.ERROR:
-        pytest.fail(long_message(record), pytrace=False)
+        raise CellFailure(short_message(record), long_message(record))
     return record
 
 
 def judge(record: CellRecord) -> None:
     """Make pytest say what became of a record: pass, skip with the reason, or fail with what a person needs."""
+    from harness.plugin.verdicts import CellFailure, long_message, outcome_of, short_message
+
     outcome = outcome_of(record)
     if outcome is Outcome.SKIPPED:
         pytest.skip(short_message(record))
     if outcome is Outcome.FAILED:
-        pytest.fail(long_message(record), pytrace=False)
+        raise CellFailure(short_message(record), long_message(record))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show a cell's failure as what a person needs, without a traceback of ours."""
+    from harness.plugin.verdicts import CellFailure, as_report
+
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, CellFailure):
+        report.longrepr = as_report(call.excinfo.value, item)
+        report.sections.clear()  # the log is in the run folder; below every failed cell it only hides the cause
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

@@ -92,7 +92,8 @@ class Controller:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print one line per cell, the headline, who was left out, and where the report is."""
-        records = self.run.folder.latest()
+        order = {bound.cell_id: number for number, bound in enumerate(self.run.cells)}
+        records = sorted(self.run.folder.latest(), key=lambda record: order.get(record.cell_id, len(order)))
         terminalreporter.section("mnn-farm")
         for line in self._rendered(records, terminalreporter):
             terminalreporter.write_line(line)

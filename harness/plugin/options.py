@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from harness.plan.load import find_plan, load_plan, plan_names
 from harness.plan.model import Plan, plan_options
 
 DEFAULT_PLAN = "quick"
+# Our options that take a value, besides those made from the plan.
+_WITH_VALUE = ("--devices", "--plan", "--model", "--bundle", "--run-dir")
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -45,6 +48,21 @@ def add_options(parser: pytest.Parser) -> None:
     for option in plan_options():
         metavar = "N[,N]" if option.numeric and option.is_list else "N" if option.numeric else "WORD[,WORD]"
         group.addoption(option.flag, metavar=metavar, dest=f"mnn_{option.field}", help=option.help.replace("%", "%%"))
+
+
+def join_values(args: Sequence[str]) -> list[str]:
+    """Return ``args`` with ``--model DIR`` written as ``--model=DIR``, and so for each option of ours.
+
+    pytest looks for its root folder and ini file before plugins' options are known, and takes every bare path that
+    exists for a test path: ``--model DIR`` would make the model's folder the root, and put a cache folder into it.
+    """
+    flags = {*_WITH_VALUE, *(option.flag for option in plan_options())}
+    joined: list[str] = []
+    rest = iter(args)
+    for arg in rest:
+        value = next(rest, None) if arg in flags else None
+        joined.append(arg if value is None else f"{arg}={value}")
+    return joined
 
 
 def needs_devices(config: pytest.Config) -> str | None:

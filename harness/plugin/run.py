@@ -16,7 +16,7 @@ from harness.bench.estimate import estimate_s
 from harness.bench.phone import ConnectedPhone
 from harness.bench.session import RunContext, cell_config, cell_id_of
 from harness.bench.support import ruled_out
-from harness.core.ids import iso, new_run_id, utc_now
+from harness.core.ids import iso, new_run_id, test_name, utc_now
 from harness.core.provider import Endpoint
 from harness.plan.matrix import PlannedCell, cells_of
 from harness.plugin.fleet import Fleet
@@ -80,8 +80,17 @@ def bind_cells(request: Request, phones: list[ConnectedPhone]) -> tuple[BoundCel
             model = request.models[cell.model]
             config = cell_config(cell, request.plan)
             cell_id = cell_id_of(phone.identity.id, model, request.bundle, config)
-            label = f"{phone.name}-{model.name}-{cell.label}-{cell_id[:6]}"
-            bound.append(BoundCell(phone.name, cell, cell_id, label))
+            name = test_name(
+                phone.name,
+                model.name,
+                cell.backend,
+                cell.threads,
+                cell.precision,
+                cell.prompt_tokens,
+                cell.generate_tokens,
+                cell_id,
+            )
+            bound.append(BoundCell(phone.name, cell, cell_id, name))
     return tuple(bound)
 
 

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebackNative
+
 from harness.core.reasons import ExitStatus, Outcome
 from harness.report.advice import ADVICE, WHOSE
 from harness.store.schema import CellRecord
+
+
+class CellFailure(Exception):  # noqa: N818  an outcome, not an error of ours
+    """Raised to make pytest fail a cell: one line, and the text below it."""
+
+    def __init__(self, short: str, text: str) -> None:
+        super().__init__(short)
+        self.short = short
+        self.text = text
+
+
+def as_report(failure: CellFailure, item: pytest.Item) -> ReprExceptionInfo:
+    """Return the failure in the form that pytest prints, sends between processes and puts into its short summary."""
+    path, line, _ = item.location
+    place = ReprFileLocation(path, (line or 0) + 1, failure.short)
+    return ReprExceptionInfo(ReprTracebackNative([f"{failure.text}\n"]), place)
 
 
 def outcome_of(record: CellRecord) -> Outcome:

@@ -1,0 +1,38 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Linux, Python 3.10 to 3.13, make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+RUN ?= reports/demo-$(shell date +%Y%m%d-%H%M%S)
+
+.PHONY: demo test lint check bench clean
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mnn-farm needs Python 3.10 or later; name one: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+## The main job on two virtual phones: real adb, the real engine, a small language model.
+demo: $(STAMP)
+	$(BIN)/pytest --devices virtual:2 --plan smoke --run-dir=$(RUN)
+	@echo "Open $(RUN)/report.html in a browser."
+
+## The whole self-test; needs no phone.
+test: $(STAMP)
+	$(BIN)/pytest -q
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+## Speeds and ratios as JSON; never part of the tests, since machines are noisy.
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,660 @@
+#!/usr/bin/env python3
+"""farm_runner, the twin in Python: times generations of an MNN language model token by token.
+
+It prints one JSON object a line on stdout: ``hello``, ``load``, ``generation`` (one per warm-up, timed generation and
+answer), ``error``, ``end``. Whatever the engine prints goes to stderr. Exit code 0 when all was done, 1 after an
+``error`` event, 2 for a wrong command line (one sentence on stderr, nothing on stdout). Times are milliseconds of the
+monotonic clock, sizes bytes.
+
+One file, Python 3.8 and newer, the standard library and the package ``MNN`` (which brings numpy)::
+
+    farm_runner.py --model DIR --backend cpu --threads 4 --prompt-tokens 64 --generate-tokens 32 --repeats 5 \\
+        --ask "What is the capital of France?" --work-dir FRESH_FOLDER
+
+How it steps: ``generate_init()``, then ``forward(ids)`` and an argmax over the last row of logits, token after token.
+The engine's own loop cannot be watched from Python: it prints the text itself and moves its counters only inside.
+Stepping does not move those counters, so they are ``null`` in each generation; instead the engine's own loop runs once
+more on the timed prompt after all timed generations, and ``end.engine_loop`` says what it counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import re
+import select
+import signal
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+VERSION = "1.0"
+ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "arm64": "arm64-v8a", "armv7l": "armeabi-v7a", "i686": "x86"}
+ABIS_32 = {"x86_64": "x86", "aarch64": "armeabi-v7a", "arm64": "armeabi-v7a", "armv8l": "armeabi-v7a"}
+#: MNN's numbers for backends; 13 is the CPU backend with its half-precision or int8 extension.
+BACKEND_CODES = {0: "cpu", 13: "cpu", 1: "metal", 2: "cuda", 3: "opencl", 5: "nnapi", 6: "opengl", 7: "vulkan"}
+SESSION_INFO_BACKENDS = 2
+#: What MNN prints when it silently takes another backend (source/core/Schedule.cpp and the OpenCL runtime).
+FALLBACK = re.compile(
+    r"Can't Find type=\d+ backend|Don't support \d+|init error, fallback|Parsing OpenCL symbols error"
+    r"|Can't create Runtime|Runtime not valid"
+)
+COMPLAINT = re.compile(r"error|fail|invalid|not found|can't|not enough|wrong", re.IGNORECASE)
+#: Set by options of their own, or breaks the stepping: not to be given by ``--engine``.
+OWN_KEYS = {
+    "backend_type": "use --backend", "thread_num": "use --threads", "precision": "use --precision",
+    "memory": "use --memory", "tmp_path": "use --work-dir", "sampler_type": "the runner is always greedy",
+    "speculative_type": "the runner steps token by token", "chunk_limits": "the runner needs unpadded logits",
+    "reuse_kv": "each generation starts with an empty context", "llm_model": "use --model", "llm_weight": "use --model",
+    "base_dir": "use --model",
+}  # fmt: skip
+TEXT = (
+    "On the first day of the long walk they followed the river to the east, past quiet mills and gardens full of late "
+    "apples. Somebody had painted small white arrows on the stones, and nobody could say who had done it. In the "
+    "evening they counted the bridges they had crossed, wrote the number into a green book, and argued about whether "
+    "the narrow plank behind the school should be called a bridge at all. "
+)
+SYNC = b"\x01farm_runner sync\x01"
+LFS_POINTER = b"version https://git-lfs"
+
+
+class StageError(Exception):
+    """Something went wrong while loading or generating; ``generation`` holds what had come out by then."""
+
+    def __init__(self, stage: str, message: str, generation: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.generation = generation
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one sentence what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"farm_runner: {message} (--help lists the options)\n")
+        raise SystemExit(2)
+
+
+def parse_options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(prog="farm_runner", description=(__doc__ or "").splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--model", required=True, type=Path, help="MNN model folder, or its config.json")
+    parser.add_argument("--backend", choices=("cpu", "opencl", "vulkan"), default="cpu")
+    parser.add_argument("--threads", type=at_least(1), default=4, help="threads; for a GPU its mode mask, passed on")
+    parser.add_argument("--precision", choices=("low", "normal", "high"), default="low")
+    parser.add_argument("--memory", choices=("low", "normal", "high"), default="low")
+    parser.add_argument("--engine", action="append", default=[], metavar="KEY=JSON", type=engine_key)
+    parser.add_argument("--prompt-tokens", type=at_least(1), default=64)
+    parser.add_argument("--generate-tokens", type=at_least(1), default=32)
+    parser.add_argument("--warmups", type=at_least(0), default=1)
+    parser.add_argument("--repeats", type=at_least(0), default=5)
+    parser.add_argument("--prompt-text", default=TEXT, help="what the timed prompt is cut from, repeated as needed")
+    parser.add_argument("--ask", action="append", default=[], type=question, metavar="TEXT", help=question.__doc__)
+    parser.add_argument("--ask-tokens", type=at_least(1), default=64, help="longest answer to a plain --ask TEXT")
+    parser.add_argument(
+        "--require-backend", action="store_true", help="time nothing when the engine took another backend"
+    )
+    parser.add_argument("--work-dir", type=Path, help="fresh folder for the engine's caches (default: the current one)")
+    return parser.parse_args(argv)
+
+
+def at_least(least: int) -> Any:
+    def number(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            if int(text) >= least:
+                return int(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+
+    return number
+
+
+def question(text: str) -> tuple[str, int | None]:
+    """a question answered after the timed generations: text, or {"text": ..., "tokens": longest answer}"""
+    with contextlib.suppress(ValueError):
+        value = json.loads(text)
+        if isinstance(value, dict) and isinstance(value.get("text"), str):
+            tokens = value.get("tokens")
+            if tokens is None or (type(tokens) is int and tokens > 0):
+                return value["text"], tokens
+            raise argparse.ArgumentTypeError(f"tokens in {text!r} is not a whole number of at least 1")
+    return text, None
+
+
+def engine_key(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=JSON")
+    if key in OWN_KEYS:
+        raise argparse.ArgumentTypeError(f"{key} cannot be set here: {OWN_KEYS[key]}")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"the value of {key} is not JSON: {value!r}") from None
+
+
+class Events:
+    """Writes events to the stdout that the process was started with."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.stage = "config"
+
+    def emit(self, event: str, **fields: Any) -> None:
+        write_all(self.fd, (json.dumps({"event": event, **fields}, allow_nan=False) + "\n").encode())
+
+
+class EngineOutput:
+    """Sends all that the engine prints to stderr, and reads along.
+
+    A child process copies, not a thread: the engine prints while it holds the interpreter, so that a thread could
+    not empty the pipe and a talkative load would block for ever; and what was printed before a crash still arrives.
+    """
+
+    def __init__(self, events_fd: int) -> None:
+        self._stderr = os.dup(2)
+        from_engine, to_child = os.pipe()
+        self._answers, to_parent = os.pipe()
+        self._child = os.fork()
+        if self._child == 0:
+            try:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                for fd in (events_fd, to_child, self._answers, 1):
+                    os.close(fd)
+                copy_along(from_engine, to_parent, self._stderr)
+            finally:
+                os._exit(0)
+        for fd in (1, 2):
+            os.dup2(to_child, fd)
+        for fd in (from_engine, to_child, to_parent):
+            os.close(fd)
+        self._libc = ctypes.CDLL(None)
+        # Line by line, or the last words before a crash stay in the C library's buffer.
+        self._libc.setvbuf(ctypes.c_void_p.in_dll(self._libc, "stdout"), None, 1, 0)
+
+    def heard(self) -> dict[str, Any]:
+        """Return what was noticed until now: ``fallback`` (a line or ``""``) and the last ``complaints``."""
+        self._libc.fflush(None)
+        write_all(2, SYNC + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            ready, _, _ = select.select([self._answers], [], [], 10)
+            chunk = os.read(self._answers, 65536) if ready else b""
+            if not chunk:
+                return {"fallback": "", "complaints": []}
+            answer += chunk
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """Give fd 1 and 2 back to stderr and wait until the last line is copied."""
+        self._libc.fflush(None)
+        for fd in (1, 2):
+            os.dup2(self._stderr, fd)
+        os.waitpid(self._child, 0)
+
+
+def copy_along(source: int, answers: int, sink: int) -> None:
+    """Copy lines from ``source`` to ``sink`` until it ends; answer each sync mark with what was noticed."""
+    pending, fallback, complaints = b"", "", []
+    while True:
+        chunk = os.read(source, 65536)
+        *lines, pending = (pending + chunk).split(b"\n")
+        if pending and (not chunk or len(pending) > 65536):
+            lines, pending = [*lines, pending], b""
+        for line in lines:
+            text, asked, _ = line.partition(SYNC)
+            if text or not asked:
+                with contextlib.suppress(OSError):  # nobody reads stderr any more: go on, or the engine blocks
+                    write_all(sink, text + b"\n")
+                words = text.decode("utf-8", "replace").strip()
+                if FALLBACK.search(words):
+                    fallback = fallback or words
+                if COMPLAINT.search(words):
+                    complaints = [*complaints[-2:], words[:200]]
+            if asked:
+                write_all(answers, json.dumps({"fallback": fallback, "complaints": complaints}).encode() + b"\n")
+        if not chunk:
+            return
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+# --- the model's files, looked at before the engine is: it takes half a weight file and still shows a speed ---
+
+
+def check_model(config_path: Path) -> dict[str, Path]:
+    """Return the files that the model names.
+
+    Raises:
+        StageError: one is missing, empty, a Git LFS pointer, not what it should be, or too short.
+    """
+    config = read_object(config_path, "config")
+    model_config = config_path.parent / config.get("llm_config", "llm_config.json")
+    config = {**config, **read_object(model_config, "load")}
+    files = {
+        "llm_model": config_path.parent / config.get("llm_model", "llm.mnn"),
+        "llm_weight": config_path.parent / config.get("llm_weight", "llm.mnn.weight"),
+        "tokenizer_file": config_path.parent / config.get("tokenizer_file", "tokenizer.txt"),
+    }
+    if "tie_embeddings" not in config:
+        files["embedding_file"] = config_path.parent / config.get("embedding_file", "embeddings_bf16.bin")
+    for key, path in files.items():
+        check_file(path, key, "load")
+    try:
+        wanted = weight_bytes(files["llm_model"].read_bytes())
+    except (struct.error, IndexError, ValueError):
+        raise StageError("load", f"{files['llm_model']} (llm_model) is not an MNN graph") from None
+    size = files["llm_weight"].stat().st_size
+    if size < wanted:
+        raise StageError(
+            "load",
+            f"{files['llm_weight']} (llm_weight) is cut off: it has {size} bytes and the graph reads {wanted}",
+        )
+    return files
+
+
+def check_file(path: Path, what: str, stage: str) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(LFS_POINTER))
+    except OSError as error:
+        raise StageError(stage, f"{path} ({what}) cannot be read: {error.strerror}") from None
+    if not start:
+        raise StageError(stage, f"{path} ({what}) is empty")
+    if start == LFS_POINTER:
+        raise StageError(stage, f"{path} ({what}) is a Git LFS pointer, not the file itself")
+
+
+def read_object(path: Path, stage: str) -> dict[str, Any]:
+    check_file(path, "configuration", stage)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StageError(stage, f"{path} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise StageError(stage, f"{path} is not a JSON object")
+    return value
+
+
+class Table:
+    """A table of a flatbuffer, as far as is needed to find the weights' places (MNN's schema/default/MNN.fbs)."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.at = at
+        self.vtable = at - self.number("<i", at)
+
+    def number(self, form: str, at: int) -> int:
+        if at < 0:
+            raise ValueError("offset before the start")
+        return int(struct.unpack_from(form, self.data, at)[0])
+
+    def slot(self, index: int) -> int:
+        """Return where field ``index`` lies, 0 when it is not there."""
+        place = 4 + 2 * index
+        offset = self.number("<H", self.vtable + place) if place < self.number("<H", self.vtable) else 0
+        return self.at + offset if offset else 0
+
+    def child(self, index: int) -> Table | None:
+        at = self.slot(index)
+        return Table(self.data, at + self.number("<I", at)) if at else None
+
+    def items(self, index: int, width: int) -> Iterator[int]:
+        """Yield where each element of a vector lies."""
+        at = self.slot(index)
+        if at:
+            start = at + self.number("<I", at)
+            count = self.number("<I", start)
+            if count * width > len(self.data):
+                raise ValueError("vector longer than the file")
+            for n in range(count):
+                yield start + 4 + n * width
+
+
+#: Position of ``external: [offset, size, size, ...]`` in the operator tables that may keep data in the weight file,
+#: by number in the union OpParameter: Blob, Convolution2D, Scale, Convolution3D, LayerNorm, GroupNorm.
+EXTERNAL_SLOT = {7: 9, 9: 6, 58: 3, 80: 3, 88: 5, 95: 6}
+NET_OPS, NET_SUBGRAPHS, SUBGRAPH_NODES, OP_MAIN_TYPE, OP_MAIN = 3, 10, 4, 1, 2
+
+
+def weight_bytes(graph: bytes) -> int:
+    """Return how long the weight file has to be: the end of the last piece that the graph reads from it.
+
+    Raises:
+        struct.error, ValueError: ``graph`` is not an MNN graph.
+    """
+    net = Table(graph, struct.unpack_from("<I", graph)[0])
+    places = list(net.items(NET_OPS, 4))
+    if not places:
+        raise ValueError("no operators")
+    for subgraph in net.items(NET_SUBGRAPHS, 4):
+        places += Table(graph, subgraph + net.number("<I", subgraph)).items(SUBGRAPH_NODES, 4)
+    end = 0
+    for place in places:
+        op = Table(graph, place + net.number("<I", place))
+        kind = op.slot(OP_MAIN_TYPE)
+        main = op.child(OP_MAIN)
+        slot = EXTERNAL_SLOT.get(op.number("<B", kind)) if kind else None
+        if slot is not None and main is not None:
+            end = max(end, sum(main.number("<q", at) for at in main.items(slot, 8)))
+    return end
+
+
+def stop_tokens(tokenizer: Path) -> list[int]:
+    """Return the ids that end an answer. All of MNN's tokenizer files begin with the same three lines."""
+    try:
+        with tokenizer.open("rb") as file:
+            magic, counts, ids = (file.readline().split() for _ in range(3))
+        specials, stops, _prefix = (int(n) for n in counts)
+        if magic[0] != b"430":
+            raise ValueError("magic number")
+        return [int(n) for n in ids[specials : specials + stops]]
+    except (ValueError, IndexError):
+        raise StageError("load", f"{tokenizer} (tokenizer_file) is not an MNN tokenizer") from None
+
+
+# --- generating ---
+
+
+class Model:
+    """The loaded model, stepped token by token."""
+
+    def __init__(self, engine: Any, stops: Sequence[int], output: EngineOutput) -> None:
+        self.engine = engine
+        self.stops = stops
+        self.output = output
+
+    def prompt(self, text: str, length: int) -> list[int]:
+        """Return exactly ``length`` token ids of ``text``, with the tokenizer's own prefix in front."""
+        prefix, all_ids = self.engine.tokenizer_encode(""), self.engine.tokenizer_encode(text)
+        body = all_ids[len(prefix) :]
+        if not body:
+            raise StageError("config", f"the tokenizer makes no tokens of the prompt text {text[:40]!r}")
+        return (prefix + body * (length // len(body) + 1))[:length]
+
+    def answer(self, question: str, limit: int) -> dict[str, Any]:
+        started = time.perf_counter()
+        ids = self.engine.tokenizer_encode(self.engine.apply_chat_template(question) or question)
+        tokenize_ms = (time.perf_counter() - started) * 1e3
+        made = self.generate(ids, limit, started, ban_stops=False)
+        return {**made, "tokenize_ms": tokenize_ms, "question": question}
+
+    def generate(self, ids: list[int], limit: int, started: float, ban_stops: bool) -> dict[str, Any]:
+        """Generate up to ``limit`` tokens. ``started`` is when the prompt was submitted.
+
+        Raises:
+            StageError: the engine failed or its logits are no numbers.
+        """
+        token_ids: list[int] = []
+        times: list[float] = []
+        sample_s = prefill_s = 0.0
+        finish, fed, failure = "length", ids, ""
+        self.engine.reset()
+        self.engine.generate_init()
+        while len(token_ids) < limit:
+            before = time.perf_counter()
+            held = 0 if not token_ids else self.engine.get_current_history()
+            logits = self.engine.forward(fed)
+            computed = time.perf_counter()
+            # A failed forward hands out a variable without content, and touching that one crashes.
+            failure = "" if self.engine.get_current_history() == held + len(fed) else "the engine computed nothing"
+            if not failure:
+                token, failure = self.choose(logits, len(fed), ban_stops)
+            if failure:
+                finish = "error"
+                break
+            now = time.perf_counter()
+            sample_s += now - computed
+            if not token_ids:
+                prefill_s = computed - before
+            token_ids.append(token)
+            times.append(now)
+            fed = [token]
+            if token in self.stops:
+                finish = "eos"
+                break
+        generation = {
+            "prompt_tokens": len(ids),
+            "generated_tokens": len(token_ids),
+            "tokenize_ms": None,
+            "prefill_ms": prefill_s * 1e3 if token_ids else None,
+            "ttft_ms": (times[0] - started) * 1e3 if times else None,
+            "token_ms": [(times[n] - times[n - 1]) * 1e3 for n in range(1, len(times))],
+            "sample_ms": sample_s * 1e3,
+            "finish": finish,
+            "token_ids": token_ids,
+            "text": self.text(token_ids),
+            "engine_prefill_ms": None,
+            "engine_decode_ms": None,
+            "engine_gen_tokens": None,
+            "engine_counters_null": "stepping does not move the engine's counters; see end.engine_loop",
+        }
+        if failure:
+            stage = "decode" if token_ids else "prefill"
+            raise StageError(stage, with_complaint(failure, self.output), generation if token_ids else None)
+        return generation
+
+    def choose(self, logits: Any, fed: int, ban_stops: bool) -> tuple[int, str]:
+        """Return the most likely token of the last position, and what is wrong with the logits if anything is."""
+        values = logits.read()
+        rows = values.reshape(-1, values.shape[-1])
+        if len(rows) not in (1, fed):
+            return -1, f"the engine returned {len(rows)} rows of logits for {fed} tokens"
+        row = rows[-1]
+        best = int(row.argmax())
+        if ban_stops and best in self.stops:
+            row = row.copy()
+            row[list(self.stops)] = float("-inf")
+            best = int(row.argmax())
+        top = float(row[best])
+        if top != top or top in (float("inf"), float("-inf")):
+            return -1, "the logits are not finite numbers"
+        if top == 0.0 and not row.any():
+            return -1, "the logits are all zero"
+        return best, ""
+
+    def text(self, token_ids: Sequence[int]) -> str:
+        """Return the text of all tokens together: one character may be spread over several of them."""
+        pieces = []
+        for token in token_ids:
+            if token in self.stops:
+                continue
+            try:
+                pieces.append(self.engine.tokenizer_decode(token).encode("utf-8"))
+            except UnicodeDecodeError as error:
+                pieces.append(error.object)
+        return b"".join(pieces).decode("utf-8", "replace")
+
+    def engine_loop(self, ids: list[int], limit: int) -> dict[str, Any]:
+        """Let the engine generate by itself and return its own counters, to be held against the stepped times."""
+        self.engine.reset()
+        self.engine.generate_init()
+        made = self.engine.generate(ids, limit)
+        context = self.engine.get_context()
+        return {
+            "prompt_tokens": len(ids),
+            "generated_tokens": context["gen_seq_len"],
+            "prefill_ms": context["prefill_us"] / 1e3,
+            "decode_ms": context["decode_us"] / 1e3,
+            "sample_ms": context["sample_us"] / 1e3,
+            "token_ids": made,
+        }
+
+
+def with_complaint(message: str, output: EngineOutput) -> str:
+    complaints = output.heard()["complaints"]
+    return f"{message}; the engine's last words: {' | '.join(complaints)}" if complaints else message
+
+
+def load(mnn: Any, options: argparse.Namespace, work_dir: Path, output: EngineOutput) -> tuple[Model, dict[str, Any]]:
+    """Load the model and return it with the fields of the ``load`` event.
+
+    Raises:
+        StageError: a file is not right, or the engine does not take the model.
+    """
+    config_path = options.model / "config.json" if options.model.is_dir() else options.model
+    files = check_model(config_path)
+    stops = stop_tokens(files["tokenizer_file"])
+    rss_before = rss_bytes()
+    keys = {
+        "backend_type": options.backend, "thread_num": options.threads, "precision": options.precision,
+        "memory": options.memory, "sampler_type": "greedy", "async": False, "reuse_kv": False, "speculative_type": "",
+        "tmp_path": str(work_dir), "prefix_cache_path": str(work_dir / "prefixcache"), "banned_tokens": stops,
+        **dict(options.engine),
+    }  # fmt: skip
+    started = time.perf_counter()
+    made = mnn.llm.create(str(config_path))
+    engine = getattr(made, "_c_obj", made)  # some builds wrap it in a class that hides what load() says
+    engine.set_config(json.dumps(keys))
+    loaded = engine.load()
+    load_ms = (time.perf_counter() - started) * 1e3
+    if not loaded:
+        raise StageError("load", with_complaint(f"the engine did not load {config_path}", output))
+    used = json.loads(engine.dump_config())
+    used.pop("jinja", None)
+    fields = {
+        "load_ms": load_ms,
+        **prove_backend(mnn, options.backend, used.get("backend_type"), work_dir, output),
+        "threads": options.threads,
+        "precision": options.precision,
+        "memory": options.memory,
+        "config": used,
+        "stop_tokens": stops,
+        "rss_before_bytes": rss_before,
+        "rss_bytes": rss_bytes(),
+    }
+    return Model(engine, stops, output), fields
+
+
+def prove_backend(mnn: Any, asked: str, configured: str | None, work_dir: Path, output: EngineOutput) -> dict[str, Any]:
+    """Return which backend runs, in the engine's own words.
+
+    A fallback is a line in its log. Otherwise it is asked: a one-operator session for the same backend in this
+    process names the backend that the engine really made for it.
+    """
+    code = session_backend(mnn, asked, work_dir)
+    answered = BACKEND_CODES.get(code, str(code))
+    line = output.heard()["fallback"]
+    if line:
+        actual, strength, proof = "cpu" if answered == asked else answered, "log", line
+    elif configured == asked:
+        actual, strength = answered, "engine"
+        proof = (
+            f"asked for {asked}, configured {configured}; a session in this process runs on {answered} (code {code})"
+        )
+    else:
+        actual, strength, proof = None, "none", f"asked for {asked}, but the engine's configuration says {configured}"
+    return {"backend_requested": asked, "backend_actual": actual, "strength": strength, "proof": proof}
+
+
+def session_backend(mnn: Any, backend: str, work_dir: Path) -> int:
+    """Return MNN's number of the backend that a session for ``backend`` really gets."""
+    path = work_dir / "farm_runner_backend.mnn"
+    mnn.expr.save([mnn.expr.sqrt(mnn.expr.placeholder([1, 4]))], str(path))
+    interpreter = mnn.Interpreter(str(path))
+    session = interpreter.createSession({"backend": backend.upper(), "numThread": 1})
+    code = int(interpreter.getSessionInfo(session, SESSION_INFO_BACKENDS))
+    path.unlink()
+    return code
+
+
+def rss_bytes() -> int | None:
+    """Return the memory this process holds now, ``None`` where ``/proc`` may not be read."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None
+
+
+def abi() -> str:
+    machine = platform.machine()
+    if struct.calcsize("P") == 4:
+        return ABIS_32.get(machine, ABIS.get(machine, machine))
+    return ABIS.get(machine, machine)
+
+
+def run(options: argparse.Namespace, events: Events, output: EngineOutput) -> dict[str, Any]:
+    """Do all that was asked, event by event, and return further fields of the ``end`` event."""
+    try:
+        import MNN as mnn  # noqa: N811
+        import MNN.expr  # noqa: F401
+    except ImportError as error:
+        mnn, missing = None, str(error)
+    events.emit(
+        "hello",
+        runner="farm_runner",
+        version=VERSION,
+        engine="MNN",
+        engine_version=mnn.version() if mnn else None,
+        abi=abi(),
+        pid=os.getpid(),
+        python=platform.python_version(),
+        rss_bytes=rss_bytes(),
+    )
+    if mnn is None:
+        raise StageError("config", f"the Python package MNN cannot be imported: {missing}")
+    work_dir = (options.work_dir or Path.cwd()).resolve()
+    try:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        options.model = options.model.resolve()
+        os.chdir(work_dir)  # some caches of the engine go to the current folder whatever it is told
+    except OSError as error:
+        raise StageError("config", f"the work folder {work_dir} cannot be used: {error.strerror}") from None
+    events.stage = "load"
+    model, fields = load(mnn, options, work_dir, output)
+    events.emit("load", **fields)
+    if options.require_backend and fields["backend_actual"] != options.backend:
+        raise StageError("fallback", f"{options.backend} was asked for and not used: {fields['proof']}")
+    events.stage = "decode"
+    ids = model.prompt(options.prompt_text, options.prompt_tokens)
+    plan = [("warmup", "", None)] * options.warmups + [("timed", "", None)] * options.repeats
+    plan += [("answer", asked, limit) for asked, limit in options.ask]
+    for index, (kind, asked, limit) in enumerate(plan):
+        try:
+            if kind == "answer":
+                made = model.answer(asked, limit or options.ask_tokens)
+            else:
+                made = model.generate(ids, options.generate_tokens, time.perf_counter(), ban_stops=True)
+        except StageError as error:
+            if error.generation is not None:
+                events.emit("generation", index=index, kind=kind, **error.generation)
+            raise
+        events.emit("generation", index=index, kind=kind, **made)
+    events.stage = "engine_loop"
+    return {"engine_loop": model.engine_loop(ids, options.generate_tokens) if options.repeats else None}
+
+
+def failed(events: Events, stage: str, message: str) -> int:
+    events.emit("error", stage=stage, message=message)
+    events.emit("end", status="error")
+    return 1
+
+
+def main(argv: Sequence[str]) -> int:
+    options = parse_options(argv)
+    events = Events(os.dup(1))
+    output = EngineOutput(events.fd)
+    try:
+        events.emit("end", status="ok", **run(options, events, output))
+    except StageError as error:
+        return failed(events, error.stage, str(error))
+    except Exception as error:  # noqa: BLE001 - the binding raises plain Exception; the reader of events must hear of it
+        traceback.print_exc()
+        return failed(events, events.stage, with_complaint(f"{type(error).__name__}: {error}", output))
+    finally:
+        output.close()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""``report.html``: one file that asks no other host for anything, made from the run folder alone.
+
+A content security policy with the hashes of our own scripts stands in the page: even if a text from a phone got past
+the escaping, no browser would run it or fetch for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.core.reasons import Verdict
+from harness.report import view
+from harness.report.cells import by_phone, cell_label, phone_labels
+from harness.report.chart import for_script, interval, plotly_source, speed_chart
+from harness.report.fleet import fleet_table
+from harness.report.summary import headline
+from harness.report.text import listing, number, plural, visible
+from harness.store.runfolder import RunFolder, write_atomically
+from harness.store.schema import CellRecord, RunInfo
+
+_TEMPLATES: Final = Path(__file__).with_name("templates")
+# Groups of what is wrong that are shown at once; the rest folds away.
+_TROUBLES_SHOWN: Final = 6
+
+
+def write_report(run_dir: Path, out: Path | None = None) -> Path:
+    """Write ``report.html`` into the run folder, or to ``out``, whole or not at all; return where.
+
+    Raises:
+        ConfigError: ``run_dir`` is not a run folder, or its head cannot be read.
+    """
+    folder = RunFolder.open(run_dir)
+    target = out or run_dir / "report.html"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    raw_base = Path(os.path.relpath(run_dir.resolve(), target.parent.resolve())).as_posix()
+    page = report_html(folder.read_info(), folder.latest(), raw_base="" if raw_base == "." else raw_base)
+    write_atomically(target, page.encode())
+    return target
+
+
+def report_html(info: RunInfo, records: Sequence[CellRecord], *, raw_base: str = "") -> str:
+    """Return the page. ``records`` are the last attempts; ``raw_base`` leads from the page to the run folder."""
+    labels = phone_labels(records)
+    groups = by_phone(records)
+    chart = speed_chart(records)
+    scripts = [plotly_source(), _asset("report.js")] if chart.figure else []
+    wrong = view.troubles(records, labels, Verdict.REJECTED, Verdict.FAILED)
+    tables = [
+        view.phone_table(f"phone-{n}", labels[phone_id], group, raw_base)
+        for n, (phone_id, group) in enumerate(groups.items(), start=1)
+    ]
+    page: str = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            info=info,
+            headline=headline(records, len(info.fleet) or len(groups)),
+            engines=view.engines(records),
+            counts=view.counts(records),
+            total=len(records),
+            missing=max(0, info.cells - len(records)),
+            wrong=wrong[:_TROUBLES_SHOWN],
+            more_wrong=wrong[_TROUBLES_SHOWN:],
+            fleet=fleet_table(info, labels),
+            chart=chart,
+            figure=Markup(for_script(chart.figure)) if chart.figure else None,  # noqa: S704 -- escaped by for_script
+            tables=tables,
+            spoken=[(labels[phone_id], view.spoken(group)) for phone_id, group in groups.items()],
+            refusals=view.refusals(records),
+            labels=labels,
+            provenance=view.provenance(info, records),
+            plan=view.plan_text(info),
+            css=Markup(_asset("report.css")),  # noqa: S704 -- our own file
+            scripts=[Markup(script) for script in scripts],  # noqa: S704 -- our own file and plotly's
+            script_hashes=[_csp_hash(script) for script in scripts],
+        )
+    )
+    return page
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(plural=plural, listing=listing, number=number)
+    environment.globals.update(cell_label=cell_label, interval=interval, raw_link=view.raw_link)
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Make every text that the template prints visible before it is escaped; markup of our own passes."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _asset(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _csp_hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

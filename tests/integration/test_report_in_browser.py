@@ -1,0 +1,131 @@
+"""The report in a real browser: it draws, complains of nothing, and runs nothing that is not ours."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+from harness.core.reasons import Reason
+from harness.report.html import write_report
+
+BROWSER = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="chromium is not installed (Debian package chromium)")
+
+DEADLINE_S = 60.0
+
+
+class Seen(NamedTuple):
+    """What the browser made of a page."""
+
+    dom: str
+    console: list[str]
+    picture: bytes
+
+    @property
+    def drawn(self) -> str:
+        """The page without its scripts."""
+        return re.sub(r"<script.*?</script>", "", self.dom, flags=re.DOTALL)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return struct.unpack(">II", self.picture[16:24])
+
+
+@pytest.fixture(scope="module")
+def make() -> ModuleType:
+    path = Path(__file__).parents[1] / "unit" / "report" / "factory.py"
+    spec = importlib.util.spec_from_file_location("report_factory_for_browser", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def browse(page: Path, scratch: Path, *, width: int = 1400, dark: bool = False) -> Seen:
+    picture = scratch / "page.png"
+    argv = [
+        *(["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []),
+        str(BROWSER),
+        "--headless=new",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--no-first-run",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        *(["--no-sandbox"] if os.geteuid() == 0 else []),
+        *(["--blink-settings=preferredColorScheme=0"] if dark else []),
+        f"--user-data-dir={scratch / 'profile'}",
+        "--enable-logging=stderr",
+        "--v=0",
+        "--virtual-time-budget=8000",
+        f"--window-size={width},2400",
+        f"--screenshot={picture}",
+        "--dump-dom",
+        page.as_uri(),
+    ]
+    done = subprocess.run(argv, capture_output=True, timeout=DEADLINE_S, check=False)
+    log = done.stderr.decode("utf-8", "replace")
+    assert done.returncode == 0, log[-2000:]
+    console = [line for line in log.splitlines() if ":CONSOLE" in line]
+    return Seen(done.stdout.decode("utf-8", "replace"), console, picture.read_bytes())
+
+
+def test_the_chart_is_drawn_and_the_console_stays_empty(make: ModuleType, tmp_path: Path) -> None:
+    records = [*make.all_verdicts(), make.record(backend="opencl", threads=68, precision="normal", tps=55.5)]
+    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), records)), tmp_path)
+    assert seen.console == []
+    assert re.search(r'<svg class="main-svg"', seen.drawn)
+    assert len(re.findall(r'class="trace scatter', seen.drawn)) == 4
+    assert len(re.findall(r'class="legendtext"', seen.drawn)) == 4
+    assert "The chart needs JavaScript" not in re.sub(r"<noscript.*?</noscript>", "", seen.drawn)
+    assert seen.size == (1400, 2400)
+    assert len(seen.picture) > 50_000
+
+
+def test_a_narrow_dark_window_is_drawn_too(make: ModuleType, tmp_path: Path) -> None:
+    page = write_report(make.run_folder(tmp_path / "run", make.info(), make.all_verdicts()))
+    seen = browse(page, tmp_path, width=500, dark=True)
+    assert seen.console == []
+    assert re.search(r'<svg class="main-svg"[^>]*width="4\d\d"', seen.drawn)
+
+
+def test_hostile_text_runs_nothing(make: ModuleType, tmp_path: Path) -> None:
+    evil = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{7*7}}"
+    cells = [
+        make.record(phone=make.phone(evil), model=evil, precision=evil),
+        make.record(phone=make.phone(evil), model=evil, reason=Reason.CRASH, detail=evil, threads=2),
+    ]
+    page = write_report(make.run_folder(tmp_path / "run", make.info("atlas", plan_name=evil), cells))
+    seen = browse(page, tmp_path)
+    assert seen.console == []
+    title = re.search(r"<title>(.*?)</title>", seen.dom)
+    assert title is not None
+    assert title[1].startswith("1 phone, 2 cells: 1 ok, 1 failed (crash)")
+    assert "<img" not in seen.drawn
+    assert re.search(r'class="legendtext"[^>]*>[^<]*&lt;/script&gt;', seen.drawn)
+
+
+def test_a_page_without_chart_needs_no_script(make: ModuleType, tmp_path: Path) -> None:
+    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), [])), tmp_path)
+    assert seen.console == []
+    assert "There is no chart: no cell was run." in seen.dom
+    assert "<script" not in seen.dom
+
+
+def test_a_script_that_is_not_ours_is_refused_and_the_console_says_so(make: ModuleType, tmp_path: Path) -> None:
+    page = write_report(make.run_folder(tmp_path / "run", make.info(), make.all_verdicts()))
+    html = page.read_text(encoding="utf-8")
+    page.write_text(html.replace("</main>", "<script>document.title='owned'</script></main>"), encoding="utf-8")
+    seen = browse(page, tmp_path)
+    assert "<title>owned" not in seen.dom
+    assert any("Content Security Policy" in line for line in seen.console)

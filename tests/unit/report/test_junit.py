@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from harness.core.errors import ConfigError
+from harness.core.reasons import Outcome, Reason
+from harness.report.junit import junit_xml, write_junit
+
+TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped"}
+
+
+def parsed(make: ModuleType, records) -> Xml.Element:
+    return Xml.fromstring(junit_xml(make.info(), records))  # noqa: S314 -- we wrote it
+
+
+def test_there_is_a_suite_per_phone_and_a_case_per_cell(make: ModuleType, tmp_path: Path) -> None:
+    run = make.run_folder(tmp_path / "run", make.info(), make.all_verdicts())
+    path = write_junit(run)
+    assert path == run / "junit.xml"
+    root = Xml.parse(path).getroot()  # noqa: S314 -- we wrote it
+    assert {s.get("name"): len(s.findall("testcase")) for s in root.findall("testsuite")} == {"atlas": 7, "birch": 8}
+    counted = {key: root.get(key) for key in ("tests", "failures", "errors", "skipped", "time")}
+    assert counted == {"tests": "15", "failures": "4", "errors": "0", "skipped": "4", "time": "37.500"}
+
+
+@pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.code)
+def test_a_reason_becomes_the_outcome_that_pytest_gives_it(make: ModuleType, reason: Reason) -> None:
+    case = parsed(make, [make.record(reason=reason, measured=False)]).find("testsuite/testcase")
+    assert [child.tag for child in case if child.tag != "properties"] == [TAGS[reason.outcome]]
+    outcome = case.find(TAGS[reason.outcome])
+    assert outcome.get("message") == f"{reason.code}: {reason.says}"
+    assert outcome.get("type") == f"{reason.verdict.value}.{reason.fault.value}"
+
+
+def test_a_case_has_name_time_and_properties(make: ModuleType) -> None:
+    cell = make.fallback()
+    case = parsed(make, [cell]).find("testsuite/testcase")
+    assert case.get("name") == f"test_generation[atlas-tiny-llama-opencl-t1-low-p64-g32-{cell.cell_id[:6]}]"
+    assert (case.get("classname"), case.get("time")) == ("atlas", "2.500")
+    assert {p.get("name"): p.get("value") for p in case.iter("property")} == {
+        "cell_id": cell.cell_id,
+        "verdict": "rejected",
+        "reason": "backend_fallback",
+        "fault": "product",
+    }
+    text = case.find("failure").text
+    assert "asked for opencl, cpu ran" in text
+    assert "type=3 missing" in text
+
+
+def test_an_ok_case_has_no_outcome_element(make: ModuleType) -> None:
+    case = parsed(make, [make.record()]).find("testsuite/testcase")
+    assert [child.tag for child in case] == ["properties"]
+
+
+def test_characters_that_xml_forbids_are_shown_as_escapes(make: ModuleType) -> None:
+    hostile = "a\x00b\x1b[31m\ufffe <&>\"']]>\ud800"
+    cell = make.record(phone=make.phone(hostile), reason=Reason.CRASH).model_copy(update={"detail": hostile})
+    case = parsed(make, [cell]).find("testsuite/testcase")
+    assert case.find("failure").get("message") == "crash: a\\x00b\\x1b[31m\\ufffe <&>\"']]>\\ud800"
+    assert case.get("classname").startswith("a\\x00b")
+
+
+def test_an_empty_run_makes_a_valid_document(make: ModuleType) -> None:
+    assert parsed(make, []).get("tests") == "0"
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"is not a run folder"):
+        write_junit(tmp_path)
+    assert list(tmp_path.iterdir()) == []
