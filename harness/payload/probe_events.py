@@ -1,0 +1,344 @@
+"""What the probe prints, as values. Pure: bytes in, dataclasses out; see ``device_bins/probe`` for who writes them.
+
+Strings of the probe are bytes in disguise: every byte above 0x7e is written as ``\\u00XX``, so that nothing is lost.
+Output comes back as bytes; names and paths are decoded as UTF-8, odd bytes kept as surrogate escapes
+(:func:`os.fsencode` undoes it).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harness.payload.probe_fields import Fields, Numbers, load_line
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """When: order of the event, CLOCK_MONOTONIC and CLOCK_BOOTTIME in ns. Their gap grows while the phone sleeps."""
+
+    seq: int
+    mono_ns: int
+    boot_ns: int
+
+
+@dataclass(frozen=True)
+class Denied:
+    """A file that is there and could not be read, and why (``EACCES``, …)."""
+
+    path: str
+    errno: str
+
+
+@dataclass(frozen=True)
+class Start(Stamp):
+    """The run begins. Stamped just before the fork; ``pid`` is ``None`` when not even that worked."""
+
+    pid: int | None
+    probe_pid: int
+    boot_id: str | None
+    argv: tuple[str, ...]
+    interval_ms: int
+    deadline_ms: int | None
+
+
+@dataclass(frozen=True)
+class SensorZone:
+    """A thermal zone; ``type`` is empty when it may not be read."""
+
+    zone: int
+    type: str
+
+
+@dataclass(frozen=True)
+class Sensors(Stamp):
+    """The order of the arrays in samples, and what may not be read."""
+
+    cpus: tuple[int, ...]
+    zones: tuple[SensorZone, ...]
+    denied: tuple[Denied, ...]
+
+
+@dataclass(frozen=True)
+class Output(Stamp):
+    """A chunk that the command wrote to file descriptor ``fd`` (1 or 2), stamped when it was read."""
+
+    fd: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Sample(Stamp):
+    """Memory, clocks and heat at one moment.
+
+    Memory, threads and CPU times are sums over the command and its descendants (``processes`` of them live); pages
+    that two share count twice, and ``hwm_bytes`` of several processes is an upper bound. ``None``: not readable, or,
+    in the last sample, the process is gone already. Zones are read once a second; in between their values are
+    ``None``. ``milli_c`` holds the raw numbers of the zones, whatever their unit.
+    """
+
+    processes: int
+    rss_bytes: int | None
+    anon_bytes: int | None
+    swap_bytes: int | None
+    hwm_bytes: int | None
+    threads: int | None
+    utime_ms: int
+    stime_ms: int
+    mem_available_bytes: int | None
+    cur_khz: Numbers
+    cap_khz: Numbers
+    milli_c: Numbers
+
+
+@dataclass(frozen=True)
+class End(Stamp):
+    """How it ended.
+
+    Attributes:
+        why: ``exit``, ``deadline``, ``hangup`` (nobody reads the probe's stdout), ``stopped`` (the probe got a signal)
+            or ``spawn_failed`` (see ``errno``).
+        maxrss_bytes: the kernel's own peak of the command and of descendants that were waited for.
+        survivors: descendants that SIGKILL did not end in time; ``None`` when the kernel cannot tell.
+        probe_cpu_ms: CPU time that the probe itself took.
+        file_error: why ``events.jsonl`` on the phone lacks lines.
+    """
+
+    exit_code: int | None
+    signal: int | None
+    why: str
+    errno: str | None
+    maxrss_bytes: int | None
+    utime_ms: int | None
+    stime_ms: int | None
+    minflt: int | None
+    majflt: int | None
+    survivors: int | None
+    probe_cpu_ms: int
+    samples: int
+    file_error: str | None
+
+
+Event = Start | Sensors | Output | Sample | End
+
+
+def _stamp(fields: Fields) -> dict[str, int]:
+    return {name: fields.integer(name) for name in ("seq", "mono_ns", "boot_ns")}
+
+
+def _start(fields: Fields) -> Start:
+    return Start(
+        **_stamp(fields),
+        pid=fields.maybe_integer("pid"),
+        probe_pid=fields.integer("probe_pid"),
+        boot_id=fields.maybe_text("boot_id"),
+        argv=fields.texts("argv"),
+        interval_ms=fields.integer("interval_ms"),
+        deadline_ms=fields.maybe_integer("deadline_ms"),
+    )
+
+
+def read_denied(fields: Fields) -> tuple[Denied, ...]:
+    """Read the list of what could not be read."""
+    return tuple(Denied(entry.text("path"), entry.text("errno")) for entry in fields.objects("denied"))
+
+
+def _sensors(fields: Fields) -> Sensors:
+    zones = tuple(SensorZone(zone.integer("zone"), zone.maybe_text("type") or "") for zone in fields.objects("zones"))
+    return Sensors(**_stamp(fields), cpus=fields.whole("cpus"), zones=zones, denied=read_denied(fields))
+
+
+def _output(fields: Fields) -> Output:
+    fd = fields.integer("fd")
+    if fd not in (1, 2):
+        raise ValueError(f"'fd' of a probe event is neither 1 nor 2: {fd}")
+    return Output(**_stamp(fields), fd=fd, data=fields.raw("data"))
+
+
+def _sample(fields: Fields) -> Sample:
+    return Sample(
+        **_stamp(fields),
+        processes=fields.integer("processes"),
+        rss_bytes=fields.maybe_integer("rss_bytes"),
+        anon_bytes=fields.maybe_integer("anon_bytes"),
+        swap_bytes=fields.maybe_integer("swap_bytes"),
+        hwm_bytes=fields.maybe_integer("hwm_bytes"),
+        threads=fields.maybe_integer("threads"),
+        utime_ms=fields.integer("utime_ms"),
+        stime_ms=fields.integer("stime_ms"),
+        mem_available_bytes=fields.maybe_integer("mem_available_bytes"),
+        cur_khz=fields.numbers("cur_khz"),
+        cap_khz=fields.numbers("cap_khz"),
+        milli_c=fields.numbers("milli_c"),
+    )
+
+
+def _end(fields: Fields) -> End:
+    return End(
+        **_stamp(fields),
+        exit_code=fields.maybe_integer("exit_code"),
+        signal=fields.maybe_integer("signal"),
+        why=fields.text("why"),
+        errno=fields.maybe_text("errno"),
+        maxrss_bytes=fields.maybe_integer("maxrss_bytes"),
+        utime_ms=fields.maybe_integer("utime_ms"),
+        stime_ms=fields.maybe_integer("stime_ms"),
+        minflt=fields.maybe_integer("minflt"),
+        majflt=fields.maybe_integer("majflt"),
+        survivors=fields.maybe_integer("survivors"),
+        probe_cpu_ms=fields.integer("probe_cpu_ms"),
+        samples=fields.integer("samples"),
+        file_error=fields.maybe_text("file_error"),
+    )
+
+
+_KINDS: Mapping[str, Callable[[Fields], Event]] = {
+    "start": _start,
+    "sensors": _sensors,
+    "out": _output,
+    "sample": _sample,
+    "end": _end,
+}
+
+
+def parse_event(line: bytes) -> Event:
+    """Read one event line of ``probe run``.
+
+    Raises:
+        ValueError: it is no event; the sentence says why.
+    """
+    fields = load_line(line, "a probe event")
+    kind = fields.text("ev")
+    if kind not in _KINDS:
+        raise ValueError(f"a probe event of unknown kind {kind[:40]!r}")
+    return _KINDS[kind](fields)
+
+
+@dataclass(frozen=True)
+class HashLine:
+    """One file that ``probe hash`` told of: size and SHA-256, or why there are none.
+
+    Attributes:
+        path: as asked for, or relative to the folder of ``--tree``.
+        error: errno name, e.g. ``ENOENT``.
+        symlink: it is a symbolic link below ``--tree``, which is not followed.
+    """
+
+    path: str
+    size: int | None = None
+    sha256: str | None = None
+    error: str | None = None
+    symlink: bool = False
+
+
+def parse_hash_line(line: bytes) -> HashLine:
+    """Read one line of ``probe hash``.
+
+    Raises:
+        ValueError: it is none; the sentence says why.
+    """
+    fields = load_line(line, "a line of probe hash")
+    path = fields.text("path")
+    if "error" in fields:
+        return HashLine(path, error=fields.text("error"))
+    if "symlink" in fields:
+        return HashLine(path, symlink=True)
+    size, sha256 = fields.integer("size"), fields.text("sha256")
+    if size < 0 or not _SHA256.fullmatch(sha256):
+        raise ValueError(f"a line of probe hash tells no size and SHA-256: {line[:200]!r}")
+    return HashLine(path, size=size, sha256=sha256)
+
+
+class RunLog:
+    """Everything that one run told so far.
+
+    Attributes:
+        start: ``None`` until it came.
+        sensors: ``None`` until it came.
+        end: ``None`` while the run goes on, and for ever when the probe was cut off.
+        samples: in order.
+        outputs: chunks in order, with their stamps.
+        torn: the bytes of an unfinished last line.
+    """
+
+    def __init__(self) -> None:
+        self.start: Start | None = None
+        self.sensors: Sensors | None = None
+        self.end: End | None = None
+        self.samples: list[Sample] = []
+        self.outputs: list[Output] = []
+        self.torn = b""
+
+    @classmethod
+    def read(cls, content: bytes) -> RunLog:
+        """Read a whole ``events.jsonl``; a torn last line is kept in ``torn`` and not read.
+
+        Raises:
+            ValueError: a whole line is no event.
+        """
+        log = cls()
+        *lines, torn = content.split(b"\n")
+        for line in lines:
+            log.feed(line + b"\n")
+        log.torn = torn
+        return log
+
+    def feed(self, line: bytes) -> Event | None:
+        """Take one line with its end; a line without one is torn and gives ``None``.
+
+        Raises:
+            ValueError: the line is no event.
+        """
+        if not line.endswith(b"\n"):
+            self.torn = line
+            return None
+        event = parse_event(line)
+        self.add(event)
+        return event
+
+    def add(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, Start):
+            self.start = event
+        elif isinstance(event, Sensors):
+            self.sensors = event
+        elif isinstance(event, Output):
+            self.outputs.append(event)
+        elif isinstance(event, Sample):
+            self.samples.append(event)
+        else:
+            self.end = event
+
+    @property
+    def stdout(self) -> bytes:
+        """All that the command wrote to stdout."""
+        return b"".join(output.data for output in self.outputs if output.fd == 1)
+
+    @property
+    def stderr(self) -> bytes:
+        """All that the command wrote to stderr."""
+        return b"".join(output.data for output in self.outputs if output.fd == 2)
+
+    @property
+    def min_available_bytes(self) -> int | None:
+        """The least memory that was available in any sample; ``None`` when the phone does not tell."""
+        known = [sample.mem_available_bytes for sample in self.samples if sample.mem_available_bytes is not None]
+        return min(known, default=None)
+
+    def peak(self, name: str) -> int | None:
+        """Return the highest value of a field of :class:`Sample`, e.g. ``peak("anon_bytes")``."""
+        known = [value for sample in self.samples if (value := getattr(sample, name)) is not None]
+        return max(known, default=None)
+
+    def max_milli_c(self) -> dict[str, int]:
+        """Return the highest raw reading per zone type; a type that was never readable is absent."""
+        highest: dict[str, int] = {}
+        zones = self.sensors.zones if self.sensors is not None else ()
+        for sample in self.samples:
+            for zone, value in zip(zones, sample.milli_c, strict=False):
+                if value is not None:
+                    highest[zone.type] = max(value, highest.get(zone.type, value))
+        return highest
