@@ -1,0 +1,83 @@
+"""Where a virtual phone lives between runs, and the lock that makes its name unique among running ones."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from harness.core.errors import HostError
+from harness.core.resources import cache_dir
+
+MAX_INSTANCES = 256
+
+
+@dataclass(frozen=True)
+class PhoneState:
+    """A claimed phone: its name, its folder, and the kernel lock that claims it."""
+
+    name: str
+    folder: Path
+    lock: FileLock
+
+    @property
+    def data(self) -> Path:
+        """What the phone sees as ``/data``. It persists."""
+        return self.folder / "data"
+
+    @property
+    def shared_storage(self) -> Path:
+        """What the phone sees as ``/sdcard``; as on a phone, it lies within ``/data``."""
+        return self.data / "media" / "0"
+
+    @property
+    def run(self) -> Path:
+        """What is made anew at each start and removed at the end."""
+        return self.folder / "run"
+
+    @property
+    def log(self) -> Path:
+        """What adbd and the sandbox said since the last start."""
+        return self.folder / "log.txt"
+
+    @property
+    def serial(self) -> str:
+        """The phone's ``ro.serialno``: always the same for the same name."""
+        return hashlib.sha256(f"virtual phone {self.name}".encode()).hexdigest()[:12].upper()
+
+    def prepare(self) -> None:
+        """Make the folders that persist. Files inside are for all to write, as on a phone, so others are kept out."""
+        self.folder.chmod(0o700)
+        tmp = self.data / "local" / "tmp"
+        for folder in (self.data, tmp.parent, tmp, self.shared_storage):
+            folder.mkdir(parents=True, exist_ok=True)
+        tmp.chmod(0o771)
+
+    def release(self) -> None:
+        """Let others have the name."""
+        self.lock.release()
+
+
+def claim(profile: str) -> PhoneState:
+    """Claim the first phone of this profile that nobody runs: ``virtual-PROFILE-1``, ``-2``, …
+
+    Raises:
+        HostError: all are taken, or the cache cannot be written.
+    """
+    for instance in range(1, MAX_INSTANCES + 1):
+        name = f"virtual-{profile}-{instance}"
+        try:
+            folder = cache_dir("virtual", name)
+            lock = FileLock(folder / "lock")
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        except OSError as error:
+            raise HostError(
+                f"{error.filename or 'the cache'} cannot be written ({error.strerror})",
+                remedy="set MNN_FARM_CACHE to a folder of yours",
+            ) from error
+        return PhoneState(name, folder, lock)
+    raise HostError(f"all {MAX_INSTANCES} phones of profile {profile!r} are in use", remedy="stop some of them")

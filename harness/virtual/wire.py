@@ -1,0 +1,76 @@
+"""What provider and supervisor say to each other: one JSON line each way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from harness.core.errors import ConfigError, FarmError, HarnessError, HostError
+from harness.core.provider import Endpoint
+from harness.core.reasons import Reason
+
+_ERRORS: dict[str, type[FarmError]] = {
+    kind.__name__: kind for kind in (ConfigError, HostError, HarnessError)
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """Bring up one phone per profile; ``parent`` is the process whose end is the end of all."""
+
+    profiles: tuple[str, ...]
+    parent: int
+
+
+def encode_request(request: Request) -> bytes:
+    """Return the provider's line."""
+    return json.dumps(asdict(request)).encode() + b"\n"
+
+
+def decode_request(line: bytes) -> Request:
+    """Read the provider's line.
+
+    Raises:
+        HarnessError: it is not one.
+    """
+    try:
+        table = json.loads(line)
+        return Request(tuple(table["profiles"]), int(table["parent"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise HarnessError(f"not a request for virtual phones: {line[:200]!r}") from error
+
+
+def encode_answer(answer: Sequence[Endpoint] | FarmError) -> bytes:
+    """Return the supervisor's line."""
+    table: dict[str, Any]
+    if isinstance(answer, FarmError):
+        kind = type(answer).__name__
+        table = {
+            "error": kind if kind in _ERRORS else "HostError",
+            "message": answer.message,
+            "remedy": answer.remedy,
+            "reason": answer.reason.code,
+        }
+    else:
+        table = {"endpoints": [asdict(endpoint) for endpoint in answer]}
+    return json.dumps(table).encode() + b"\n"
+
+
+def decode_answer(line: bytes) -> list[Endpoint]:
+    """Read the supervisor's line.
+
+    Raises:
+        HostError, ConfigError, HarnessError: what the supervisor met with, or a line that is not an answer.
+    """
+    try:
+        table = json.loads(line)
+        if "error" not in table:
+            return [Endpoint(**endpoint) for endpoint in table["endpoints"]]
+        error = _ERRORS[table["error"]](
+            table["message"], remedy=table["remedy"], reason=Reason.from_code(table["reason"])
+        )
+    except (ValueError, KeyError, TypeError) as problem:
+        raise HarnessError(f"not an answer about virtual phones: {line[:200]!r}") from problem
+    raise error
