@@ -6,6 +6,7 @@ not quadratic, short writes do not happen, and every FAIL becomes an error of ou
 
 from __future__ import annotations
 
+import re
 import socket
 from types import TracebackType
 
@@ -121,7 +122,8 @@ class HostConnection:
 def failure(phone: str, text: str) -> PhoneError:
     """Return the error that a FAIL text of the adb server stands for (texts: adb's transport.cpp and adb.cpp)."""
     said = text.strip()
-    low = said.lower()
+    # Serials stand in quotes, and people may call a phone what they like.
+    low = re.sub(r"'[^']*'", "''", said.lower())
     if "unauthorized" in low or "still authorizing" in low:
         return UnauthorizedError(
             phone, "adb is not authorized", remedy="unlock the phone and accept this computer's key"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
-
-import adbutils
 
 from harness.adb.connection import HostConnection
+from harness.core.adbprogram import find_adb
 from harness.core.deadline import Deadline
-from harness.core.errors import AdbFailedError, HostError
+from harness.core.errors import AdbFailedError, HostError, PhoneError
 
 ASK_SERVER_S = 5.0
 START_SERVER_S = 30.0
@@ -86,24 +83,6 @@ def default_server() -> AdbServer:
     return AdbServer(host, int(port))
 
 
-def find_adb() -> Path:
-    """Return the adb program: the one in PATH, else the one that the package adbutils carries.
-
-    Raises:
-        HostError: there is none.
-    """
-    found = shutil.which("adb")
-    if found:
-        return Path(found)
-    carried = Path(adbutils.__file__).parent / "binaries" / "adb"
-    if os.access(carried, os.X_OK):
-        return carried
-    raise HostError(
-        "no adb was found in PATH, and the package adbutils carries none for this computer",
-        remedy="install Android platform-tools (Debian: apt-get install adb)",
-    )
-
-
 def ensure_server(server: AdbServer) -> int:
     """Return the version of ``server``, starting one on this computer if nothing listens there.
 
@@ -115,7 +94,7 @@ def ensure_server(server: AdbServer) -> int:
     if _listens(server):
         try:
             return server.version()
-        except AdbFailedError as error:
+        except PhoneError as error:
             raise HostError(
                 f"port {server.address} is in use, but not by an adb server ({error.message})",
                 remedy="free it or set ANDROID_ADB_SERVER_PORT",
@@ -132,7 +111,7 @@ def ensure_server(server: AdbServer) -> int:
             stdin=subprocess.DEVNULL,
         )
         return server.version()
-    except (OSError, subprocess.SubprocessError, AdbFailedError) as error:
+    except (OSError, subprocess.SubprocessError, PhoneError) as error:
         said = (getattr(error, "stderr", None) or b"").decode("utf-8", "replace").strip().splitlines()
         raise HostError(
             f"{adb} could not start an adb server on {server.address}: {said[-1] if said else error}",

@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
-import shutil
 import socket
-import subprocess
 from pathlib import Path
 
 from harness.core.deadline import Deadline
 from harness.core.errors import HostError
 from harness.core.resources import cache_dir
 from harness.virtual import children, ports
-
-
-def find_adb() -> Path:
-    """Return the adb that adbutils carries, else the one in PATH.
-
-    Raises:
-        HostError: neither is there and runs.
-    """
-    spec = importlib.util.find_spec("adbutils")
-    carried = Path(spec.origin).parent / "binaries" / "adb" if spec and spec.origin else None
-    in_path = shutil.which("adb")
-    for candidate in (carried, Path(in_path) if in_path else None):
-        if candidate is not None and _runs(candidate):
-            return candidate
-    raise HostError("no adb runs here", remedy="reinstall the Python package adbutils, or put adb into PATH")
-
-
-def _runs(adb: Path) -> bool:
-    try:
-        return subprocess.run([adb, "--version"], capture_output=True, timeout=10, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 class AdbServer:

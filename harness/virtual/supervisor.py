@@ -16,12 +16,13 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from harness.core.adbprogram import find_adb
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, HostError
 from harness.core.provider import Endpoint
 from harness.core.reasons import Reason
 from harness.virtual import children, tree, wire
-from harness.virtual.adbserver import AdbServer, find_adb
+from harness.virtual.adbserver import AdbServer
 from harness.virtual.phone import Host, VirtualPhone
 from harness.virtual.profile import load_profile
 from harness.virtual.sandbox import find_sandbox
@@ -50,7 +51,7 @@ class Supervisor:
             ConfigError: a profile is wrong.
         """
         deadline = Deadline(START_SECONDS, "starting the virtual phones", "virtual phones")
-        self._server = AdbServer(find_adb())
+        self._server = AdbServer(find_adb(carried_first=True))
         profiles = {name: load_profile(name) for name in profile_names}
         host = Host(find_sandbox(), find_python(), find_tools())
         for name in profile_names:

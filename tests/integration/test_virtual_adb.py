@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.adbprogram import find_adb
 from harness.core.errors import HostError
 from harness.core.provider import Endpoint
-from harness.virtual.adbserver import find_adb
 from harness.virtual.provider import VirtualPhones
 from harness.virtual.sandbox import find_sandbox
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.core.adbprogram import find_adb
 from harness.core.errors import ConfigError, HostError
 from harness.core.provider import Endpoint, load_provider
-from harness.virtual.adbserver import find_adb
 from harness.virtual.provider import VirtualPhones
 from harness.virtual.sandbox import Kind, find_sandbox
 
