@@ -15,9 +15,9 @@ from harness.core.resources import cache_dir
 
 @pytest.fixture(scope="session")
 def farm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of the test's own (phones, locks, models), but with the probes that were built before: they take long."""
+    """A cache of the test's own (phones, locks, models), but with the programs built before: they take long."""
     root = tmp_path_factory.mktemp("cache")
-    for shared in ("probe", "models"):
+    for shared in ("probe", "synthetic", "models"):
         (root / shared).symlink_to(cache_dir(shared))
     return root
 

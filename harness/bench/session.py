@@ -79,7 +79,7 @@ def cell_id_of(phone_id: str, model: ModelFolder, bundle: Bundle, config: CellCo
         {
             "phone": phone_id,
             "model": model.folder.hash,
-            "bundle": bundle.folder.hash,
+            "bundle": bundle.hash,
             "runner": bundle.manifest.runner,
             "config": config.model_dump(mode="json"),
         }
@@ -175,6 +175,7 @@ class _Attempt:
     def _bring_payloads(self) -> tuple[str, str]:
         transport, probe, say = self.phone.transport, self.phone.probe, self.session.say
         bundle, model = self.context.bundle, self.model
+        programs = bundle.payload(self.phone.facts.abis, say)
         stored = [
             self.session.bring(
                 f"{kind}/{payload.hash}",
@@ -183,7 +184,7 @@ class _Attempt:
                 ),
             )
             for kind, payload, label in (
-                ("bundles", bundle.folder, f"bundle {bundle.manifest.name}"),
+                ("bundles", programs, f"bundle {bundle.manifest.name}"),
                 ("models", model.folder, f"model {model.name}"),
             )
         ]
@@ -279,7 +280,7 @@ class _Attempt:
             nulls["engine_version"] = "the runner told no version"
         return BundleInfo(
             name=manifest.name,
-            hash=self.context.bundle.folder.hash,
+            hash=self.context.bundle.hash,
             engine=manifest.engine,
             engine_version=version,
             runner=manifest.runner,

@@ -38,7 +38,7 @@ def build_command(
     for key, value in sorted(cell.engine.items()):
         argv += ["--engine", f"{key}={json.dumps(value)}"]
     argv += [part for ask in plan.ask for part in _ask(ask)]
-    return tuple(argv)
+    return (*argv, *bundle.manifest.extra_args)
 
 
 def _ask(ask: Ask) -> list[str]:

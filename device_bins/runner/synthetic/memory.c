@@ -1,0 +1,36 @@
+#include "memory.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int64_t resident_bytes(void) {
+    char text[128];
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (got <= 0) return -1;
+    text[got] = '\0';
+    const char *second = strchr(text, ' ');
+    return second ? strtoll(second, NULL, 10) * sysconf(_SC_PAGESIZE) : -1;
+}
+
+bool take_memory(int64_t bytes) {
+    if (bytes <= 0) return true;
+    size_t size = (size_t)bytes;
+    char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return false;
+    (void)madvise(block, size, MADV_NOHUGEPAGE); /* a huge page would be more than was ordered */
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t at = 0; at < size; at += page) *(volatile char *)(block + at) = (char)(at / page | 1);
+    return true;
+}
+
+bool grow_to(int64_t bytes) {
+    int64_t held = resident_bytes();
+    return take_memory(bytes - (held > 0 ? held : 0));
+}
