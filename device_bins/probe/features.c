@@ -3,9 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) || defined(__arm__)
 #include <sys/auxv.h>
 
+#if defined(__arm__)
+/* As below, for 32 bit (Linux, arch/arm/include/uapi/asm/hwcap.h). */
+static const char *const hwcap[64] = {
+    "swp",  "half",    "thumb", "26bit",    "fastmult", "fpa",   "vfp",   "edsp",   "java", "iwmmxt",
+    "crunch", "thumbee", "neon", "vfpv3",   "vfpv3d16", "tls",   "vfpv4", "idiva",  "idivt", "vfpd32",
+    "lpae", "evtstrm", "fphp",  "asimdhp",  "asimddp",  "asimdfhm", "asimdbf16", "i8mm",
+};
+static const char *const hwcap2[64] = {"aes", "pmull", "sha1", "sha2", "crc32", "sb", "ssbs"};
+#else
 /* Index is the bit of AT_HWCAP / AT_HWCAP2 (Linux, arch/arm64/include/uapi/asm/hwcap.h); the names are those that
  * /proc/cpuinfo prints. NULL: a bit without a name here. */
 static const char *const hwcap[64] = {
@@ -23,8 +32,9 @@ static const char *const hwcap2[64] = {
     "fpmr",      "lut",       "faminmax",  "f8cvt",     "f8fma",      "f8dp4",     "f8dp2",      "f8e4m3",
     "f8e5m2",    "smelutv2",  "smef8f16",  "smef8f32",  "smesf8fma",  "smesf8dp4", "smesf8dp2",  "poe",
 };
+#endif
 
-static void put_bits(struct json *json, unsigned long bits, const char *const *names) {
+static void put_bits(struct json *json, uint64_t bits, const char *const *names) {
     for (size_t bit = 0; bit < 64; bit++) {
         if (!((bits >> bit) & 1) || !names[bit]) continue;
         json_item(json);

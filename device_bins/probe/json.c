@@ -50,6 +50,12 @@ void json_int(struct json *json, int64_t value) {
     put(json, digits, (size_t)length);
 }
 
+void json_milli(struct json *json, int64_t thousandths) {
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%lld.%03d", (long long)(thousandths / 1000), (int)(thousandths % 1000));
+    put(json, digits, (size_t)length);
+}
+
 void json_null(struct json *json) { put(json, "null", 4); }
 
 void json_maybe(struct json *json, struct maybe value) {

@@ -22,6 +22,7 @@ void json_key(struct json *json, const char *key);
 void json_key_bytes(struct json *json, const char *key);
 void json_item(struct json *json);
 void json_int(struct json *json, int64_t value);
+void json_milli(struct json *json, int64_t thousandths); /* not negative; three digits after the point */
 void json_maybe(struct json *json, struct maybe value);
 void json_bool(struct json *json, bool value);
 void json_null(struct json *json);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,6 +75,17 @@ const char *errno_name(int error) {
         if (names[i].number == error) return names[i].name;
     snprintf(other, sizeof other, "E%d", error);
     return other;
+}
+
+int make_folders(const char *folder) {
+    char *path = must_format("%s", folder);
+    for (char *slash = path + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+        *slash = '\0';
+        (void)mkdir(path, 0777); /* the last mkdir or the open below tells */
+    }
+    int error = mkdir(path, 0777) && errno != EEXIST ? errno : 0;
+    free(path);
+    return error;
 }
 
 static ssize_t read_upto(int fd, char *buffer, size_t cap) {

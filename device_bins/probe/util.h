@@ -39,6 +39,9 @@ char *must_format(const char *format, ...) __attribute__((format(printf, 1, 2)))
 int64_t clock_ns(int clock);
 const char *errno_name(int error);
 
+/* Make a folder and those above it. Returns 0 or errno. */
+int make_folders(const char *folder);
+
 /* Read at most `cap - 1` bytes and end them with a NUL. Returns the length or -errno. */
 ssize_t read_file(const char *path, char *buffer, size_t cap);
 ssize_t read_again(int fd, char *buffer, size_t cap);

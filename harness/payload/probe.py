@@ -167,7 +167,8 @@ def _abi(transport: Transport, deadline: Deadline) -> str:
     argv = ["uname", "-m"]
     result = checked(transport.shell(argv, deadline=deadline), transport.name, argv)
     machine = result.stdout.decode("utf-8", "replace").strip()
-    known = {"aarch64": "arm64-v8a", "x86_64": "x86_64"}
+    # A 64-bit kernel runs the 64-bit program, whatever the phone's own programs are.
+    known = {"aarch64": "arm64-v8a", "x86_64": "x86_64", "armv7l": "armeabi-v7a", "armv8l": "armeabi-v7a"}
     if machine not in known:
         raise ConfigError(
             f"{transport.name}: no probe for its machine {machine!r}", remedy=f"known are {', '.join(sorted(known))}"

@@ -43,6 +43,7 @@ class Start(Stamp):
     argv: tuple[str, ...]
     interval_ms: int
     deadline_ms: int | None
+    silence_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,16 +96,27 @@ class Sample(Stamp):
 
 
 @dataclass(frozen=True)
+class Trip:
+    """The thermal zone that reached its limit."""
+
+    zone: int
+    type: str
+    milli_c: int
+
+
+@dataclass(frozen=True)
 class End(Stamp):
     """How it ended.
 
     Attributes:
-        why: ``exit``, ``deadline``, ``hangup`` (nobody reads the probe's stdout), ``stopped`` (the probe got a signal)
-            or ``spawn_failed`` (see ``errno``).
+        why: ``exit``, ``deadline``, ``hangup`` (nobody reads the probe's stdout), ``stopped`` (the probe got a signal),
+            ``silence`` (no output for too long), ``trip`` (a zone was too hot, see ``trip``), ``lease_lost`` (the
+            phone is somebody else's now) or ``spawn_failed`` (see ``errno``).
         maxrss_bytes: the kernel's own peak of the command and of descendants that were waited for.
         survivors: descendants that SIGKILL did not end in time; ``None`` when the kernel cannot tell.
         probe_cpu_ms: CPU time that the probe itself took.
-        file_error: why ``events.jsonl`` on the phone lacks lines.
+        file_error: why ``events.jsonl`` on the phone lacks lines; the gaps show in ``seq``.
+        trip: the zone that ended the run and its reading, in the zone's own unit.
     """
 
     exit_code: int | None
@@ -120,6 +132,7 @@ class End(Stamp):
     probe_cpu_ms: int
     samples: int
     file_error: str | None
+    trip: Trip | None = None
 
 
 Event = Start | Sensors | Output | Sample | End
@@ -138,6 +151,7 @@ def _start(fields: Fields) -> Start:
         argv=fields.texts("argv"),
         interval_ms=fields.integer("interval_ms"),
         deadline_ms=fields.maybe_integer("deadline_ms"),
+        silence_ms=fields.maybe_integer("silence_ms") if "silence_ms" in fields else None,
     )
 
 
@@ -192,7 +206,15 @@ def _end(fields: Fields) -> End:
         probe_cpu_ms=fields.integer("probe_cpu_ms"),
         samples=fields.integer("samples"),
         file_error=fields.maybe_text("file_error"),
+        trip=_trip(fields),
     )
+
+
+def _trip(fields: Fields) -> Trip | None:
+    if "trip" not in fields or fields.is_null("trip"):
+        return None
+    trip = fields.inner("trip")
+    return Trip(trip.integer("zone"), trip.text("type"), trip.integer("milli_c"))
 
 
 _KINDS: Mapping[str, Callable[[Fields], Event]] = {

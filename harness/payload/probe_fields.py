@@ -7,6 +7,7 @@ that nothing is lost.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,6 +102,17 @@ class Fields:
     def objects(self, key: str) -> list[Fields]:
         """Return a list of objects."""
         return [Fields(value, f"an entry of {key!r} of {self._what}") for value in self.array(key)]
+
+    def is_null(self, key: str) -> bool:
+        """Return whether the field is there and ``null``."""
+        return self._get(key) is None
+
+    def fraction(self, key: str) -> float:
+        """Return a finite number."""
+        value = self._get(key)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+            raise self._wrong(key, "a number")
+        return float(value)
 
     def inner(self, key: str) -> Fields:
         """Return an object."""
