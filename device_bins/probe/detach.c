@@ -12,10 +12,9 @@
 
 enum { PATIENCE_MS = 30000, HIGHEST_FD = 1024 };
 
-/* In the first process: print until the other has said all. */
+/* In the first process: print until the other has said all (a zero byte) or is gone. */
 static void relay(int from, pid_t child) {
     char text[4096];
-    bool said = false;
     for (;;) {
         struct pollfd wait = {.fd = from, .events = POLLIN};
         int ready = poll(&wait, 1, PATIENCE_MS);
@@ -24,16 +23,16 @@ static void relay(int from, pid_t child) {
         ssize_t got = read(from, text, sizeof text);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
-        said = true;
-        for (ssize_t done = 0; done < got;) {
-            ssize_t wrote = write(STDOUT_FILENO, text + done, (size_t)(got - done));
+        bool done = text[got - 1] == '\0';
+        for (ssize_t at = 0; at < got - done;) {
+            ssize_t wrote = write(STDOUT_FILENO, text + at, (size_t)(got - done - at));
             if (wrote < 0 && errno == EINTR) continue;
             if (wrote <= 0) break;
-            done += wrote;
+            at += wrote;
         }
+        if (done) exit(0);
     }
     int status = 0;
-    if (said) exit(0);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
@@ -59,6 +58,8 @@ void detach(int keep) {
 
 void detach_done(void) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ssize_t ignored = write(STDOUT_FILENO, "", 1);
+    (void)ignored; /* whoever started us is gone already: all the same */
     if (null < 0) return;
     (void)dup2(null, STDOUT_FILENO);
     (void)dup2(null, STDERR_FILENO);

@@ -81,6 +81,13 @@ def ended_by_itself(evidence: Evidence) -> Iterator[Objection]:
         yield Objection(Reason.LINK_ERROR, f"the runner could not be started ({end.errno})", _tail(evidence.run.stderr))
     elif end.why == "deadline":
         yield Objection(Reason.HANG, f"no end after {evidence.plan.cell_timeout_s:g} s", _tail(evidence.run.stderr))
+    elif end.why == "silence":
+        yield Objection(Reason.HANG, "no output for too long", _tail(evidence.run.stderr))
+    elif end.why == "trip":
+        zone = f"zone {end.trip.type} read {end.trip.milli_c}" if end.trip is not None else "a zone was too hot"
+        yield Objection(Reason.THERMAL_TRIP, f"ended to protect the phone: {zone}")
+    elif end.why == "lease_lost":
+        yield Objection(Reason.LEASE_LOST, "the lease on the phone was lost during the run")
     elif end.why != "exit":
         yield Objection(Reason.ADB_ERROR, f"the run was ended from outside ({end.why})")
     elif end.signal is not None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from harness.core.deadline import Deadline
 from harness.core.errors import ConfigError, ProbeError
 from harness.core.reasons import Reason
 from harness.core.transport import STDOUT, PushItem, Transport, checked
+from harness.payload.probe_bandwidth import parse_bandwidth
 from harness.payload.probe_build import build_probe, source_hash
-from harness.payload.probe_events import Event, RunLog, parse_event, parse_hash_line
+from harness.payload.probe_events import End, Event, RunLog, Start, parse_event, parse_hash_line
+from harness.payload.probe_lease import LeaseAnswer, parse_lease_line
+
+_Answer = TypeVar("_Answer")
 
 INSTALL_S = 60.0
 FACTS_S = 30.0
@@ -33,6 +37,10 @@ class RunSpec:
         deadline_s: after so many seconds the whole process group is killed.
         interval_ms: time between samples.
         env: variables added to the phone's own.
+        silence_s: after so many seconds without output it is ended too; ``None``: never.
+        trips: thermal zone type (or an extended regular expression for it) → reading, in the zone's own unit, at which
+            the run is ended.
+        lease: the file of a lease on the phone that is extended while this runs, with its id.
     """
 
     argv: tuple[str, ...]
@@ -40,6 +48,28 @@ class RunSpec:
     deadline_s: float
     interval_ms: int = 100
     env: Mapping[str, str] | None = None
+    silence_s: float | None = None
+    trips: Mapping[str, int] | None = None
+    lease: tuple[str, str] | None = None
+
+    @property
+    def events_dir(self) -> str:
+        """The folder of this run's events, by which it is found again."""
+        return f"{self.work_dir}/probe"
+
+    def command(self, probe: str) -> list[str]:
+        """Return the probe's command line, ``--detach`` not included."""
+        argv = [probe, "run", "--dir", self.events_dir, "--cwd", self.work_dir]
+        argv += ["--interval-ms", str(self.interval_ms), "--deadline-ms", str(int(self.deadline_s * 1000))]
+        if self.silence_s is not None:
+            argv += ["--silence-ms", str(int(self.silence_s * 1000))]
+        for zone, limit in (self.trips or {}).items():
+            argv += ["--trip-milli-c", f"{zone}={limit}"]
+        if self.lease is not None:
+            argv += ["--lease", self.lease[0], "--lease-id", self.lease[1]]
+        for key, value in (self.env or {}).items():
+            argv += ["--env", f"{key}={value}"]
+        return [*argv, "--", *self.argv]
 
 
 class Probe:
@@ -126,11 +156,101 @@ class Probe:
             PhoneError: the phone or the connection failed.
         """
         deadline = Deadline(spec.deadline_s + RUN_GRACE_S, f"a run of {spec.argv[0]}", self._transport.name)
-        argv = [self.path, "run", "--dir", f"{spec.work_dir}/probe", "--cwd", spec.work_dir]
-        argv += ["--interval-ms", str(spec.interval_ms), "--deadline-ms", str(int(spec.deadline_s * 1000))]
-        for key, value in (spec.env or {}).items():
-            argv += ["--env", f"{key}={value}"]
-        argv += ["--", *spec.argv]
+        return self._follow(spec.command(self.path), deadline, on_event, keep_raw)
+
+    def start(self, spec: RunSpec) -> Start:
+        """Begin a run that goes on whatever becomes of the connection; :meth:`attach` follows it.
+
+        Raises:
+            ProbeError: the probe refused.
+            PhoneError: the phone or the connection failed.
+        """
+        argv = spec.command(self.path)
+        argv.insert(2, "--detach")
+        event = self._read(parse_event, self._ask(argv, f"the start of {spec.argv[0]}"))
+        if not isinstance(event, Start):
+            raise ProbeError(self._transport.name, "the probe began a run without a start event")
+        return event
+
+    def attach(
+        self,
+        events_dir: str,
+        seconds: float,
+        *,
+        offset: int = 0,
+        on_event: Callable[[Event], None] = lambda _: None,
+        keep_raw: BinaryIO | None = None,
+    ) -> RunLog:
+        """Follow a run, live or ended, from a byte offset at the start of a line to its end.
+
+        Raises:
+            ProbeError: there is no such run, the offset is none, or its probe was killed.
+            PhoneError: the phone or the connection failed; what came so far is in ``keep_raw``.
+        """
+        deadline = Deadline(seconds, f"the end of the run in {events_dir}", self._transport.name)
+        argv = [self.path, "attach", events_dir, "--from", str(offset)]
+        return self._follow(argv, deadline, on_event, keep_raw)
+
+    def stop(self, events_dir: str) -> End:
+        """End exactly that run, and return how it ended (which may have been before).
+
+        Raises:
+            ProbeError: there is no such run, or it cannot be ended.
+            PhoneError: the phone or the connection failed.
+        """
+        event = self._read(parse_event, self._ask([self.path, "stop", events_dir], f"stopping {events_dir}"))
+        if not isinstance(event, End):
+            raise ProbeError(self._transport.name, "the probe stopped a run without an end event")
+        return event
+
+    def bandwidth(self, threads: Sequence[int], *, seconds: float = 1.0, megabytes: int = 256) -> Mapping[int, float]:
+        """Measure memory read bandwidth in GB/s by number of threads, ``seconds`` each.
+
+        Raises:
+            ProbeError: the probe refused or what it printed is no answer.
+            PhoneError: the phone or the connection failed.
+        """
+        argv = [self.path, "bandwidth", "--threads", ",".join(map(str, threads))]
+        argv += ["--seconds", str(seconds), "--mb", str(megabytes)]
+        answer = self._ask(argv, "measuring memory bandwidth", FACTS_S + seconds * len(threads))
+        return self._read(parse_bandwidth, answer)
+
+    def take_lease(self, file: str, *, owner: str, host: str, purpose: str, ttl_s: int) -> LeaseAnswer:
+        """Take the phone, or learn who has it; kept by the phone until it ends or ``ttl_s`` is over.
+
+        Raises:
+            ProbeError: the probe refused or what it printed is no answer.
+            PhoneError: the phone or the connection failed.
+        """
+        argv = [self.path, "lease", file, "--owner", owner, "--host", host, "--purpose", purpose, "--ttl", str(ttl_s)]
+        return self._read(parse_lease_line, self._ask(argv, "taking the phone"))
+
+    def show_lease(self, file: str) -> LeaseAnswer:
+        """Return who has the phone; see :meth:`take_lease` for errors."""
+        return self._read(parse_lease_line, self._ask([self.path, "lease-show", file], "asking who has the phone"))
+
+    def end_lease(self, file: str, lease_id: str) -> LeaseAnswer:
+        """Give the phone back; ``held`` when it is somebody else's. See :meth:`take_lease` for errors."""
+        argv = [self.path, "lease-end", file, "--id", lease_id]
+        return self._read(parse_lease_line, self._ask(argv, "giving the phone back"))
+
+    def _ask(self, argv: list[str], what: str, seconds: float = FACTS_S) -> bytes:
+        """Run a verb that answers with one line."""
+        result = self._transport.shell(argv, deadline=Deadline(seconds, what, self._transport.name))
+        if not result.stdout.endswith(b"\n"):
+            said = result.stderr.decode("utf-8", "replace").strip()
+            raise ProbeError(self._transport.name, f"{what} failed ({said or f'exit code {result.exit_code}'})")
+        return result.stdout
+
+    def _read(self, parse: Callable[[bytes], _Answer], line: bytes) -> _Answer:
+        try:
+            return parse(line)
+        except ValueError as error:
+            raise ProbeError(self._transport.name, str(error)) from error
+
+    def _follow(
+        self, argv: list[str], deadline: Deadline, on_event: Callable[[Event], None], keep_raw: BinaryIO | None
+    ) -> RunLog:
         log = RunLog()
         errors = bytearray()
         pending = bytearray()

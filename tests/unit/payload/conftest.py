@@ -2,17 +2,85 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import signal
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.payload.probe_build import build_probe
-from harness.payload.probe_events import RunLog
+from harness.payload.probe_events import RunLog, Start, parse_event
 
 RunProbe = Callable[..., RunLog]
+
+
+class Background:
+    """Probes that went to the background: started here, looked at from outside, and ended with the test."""
+
+    def __init__(self, probe: Path, folder: Path) -> None:
+        self.probe = probe
+        self.folder = folder
+        self._pids: set[int] = set()
+
+    def ask(self, *words: str, timeout: float = 15.0, **popen: object) -> subprocess.CompletedProcess[bytes]:
+        """Run one verb to its end."""
+        argv = [str(self.probe), *words]
+        return subprocess.run(argv, capture_output=True, timeout=timeout, **popen)  # type: ignore[call-overload,no-any-return]
+
+    def start(self, *command: str, options: tuple[str, ...] = (), name: str = "run") -> Path:
+        """Begin a detached run and return its folder."""
+        folder = self.folder / name
+        done = self.ask("run", "--detach", "--dir", str(folder), "--interval-ms", "10000", *options, "--", *command)
+        assert (done.returncode, done.stderr) == (0, b"")
+        start = parse_event(done.stdout)
+        assert isinstance(start, Start)
+        self.remember(start.probe_pid)
+        return folder
+
+    def remember(self, pid: int) -> None:
+        self._pids.add(pid)
+
+    def log(self, folder: Path) -> RunLog:
+        return RunLog.read((folder / "events.jsonl").read_bytes())
+
+    def start_of(self, folder: Path) -> Start:
+        start = self.log(folder).start
+        assert start is not None
+        return start
+
+    def close(self) -> None:
+        for pid in self._pids:
+            command = Path(f"/proc/{pid}/exe")
+            if command.exists() and command.readlink() == self.probe:
+                os.kill(pid, signal.SIGKILL)
+
+    @staticmethod
+    def wait_until(condition: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, f"{what} did not happen in {seconds} s"
+            time.sleep(0.01)
+
+    @staticmethod
+    def process(pid: int) -> dict[str, str]:
+        """Return what /proc tells of a process; empty when it is gone or dead."""
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return {}
+        told = dict(zip(("state", "parent", "group", "session", "terminal"), fields, strict=False))
+        return {} if told["state"] == "Z" else told
+
+
+@pytest.fixture
+def background(probe: Path, tmp_path: Path) -> Iterator[Background]:
+    made = Background(probe, tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")
