@@ -25,7 +25,8 @@ ZIG_TARGETS = {
     "x86_64": "x86_64-linux-musl",
 }
 
-FLAGS = ("-std=c11", "-O2", "-static", "-s", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror")
+# Warnings are for the tests: a newer compiler that warns of more must not stop anybody's run.
+FLAGS = ("-std=c11", "-O2", "-static", "-s", "-D_GNU_SOURCE")
 
 BUILD_TIMEOUT_S = 300.0
 

@@ -96,7 +96,7 @@ def verdict(record: CellRecord) -> tuple[str, str | None]:
 
 
 def test_ordered_times_and_memory_come_back(measure: Measure) -> None:
-    record = measure("load_ms=60", "prefill_ms=80", "first_token_ms=20", "token_ms=8", "peak_mb=96")
+    record = measure("load_ms=150", "prefill_ms=80", "first_token_ms=20", "token_ms=8", "peak_mb=96")
     assert verdict(record) == ("ok", None), record.detail
     assert record.metrics is not None
     assert record.metrics.ttft_ms is not None
@@ -106,7 +106,7 @@ def test_ordered_times_and_memory_come_back(measure: Measure) -> None:
     assert record.metrics.load_ms is not None
     assert record.metrics.peak_rss_bytes is not None
     # A machine that is busy makes times longer, never shorter; a factor of two tells a right figure from a wrong one.
-    assert 60 <= record.metrics.load_ms < 120
+    assert 150 <= record.metrics.load_ms < 450
     assert 100 <= record.metrics.ttft_ms.min < 200
     assert 32 / 0.160 < record.metrics.prefill_tps.median <= 32 / 0.080
     assert 1000 / 16 < record.metrics.decode_tps.median < 1000 / 4

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.payload.probe_build import build_probe, source_hash
-from harness.payload.probe_events import RunLog, parse_hash_line
+from harness.payload.probe_events import End, RunLog, Start, parse_event, parse_hash_line
 from harness.payload.probe_facts import parse_facts
+from harness.payload.probe_lease import parse_lease_line
 
 
 def test_the_program_tells_the_hash_of_its_source(probe: Path) -> None:
@@ -54,3 +55,31 @@ def test_the_arm_program_supervises_a_command(emulated: list[str], tmp_path: Pat
     assert log.stdout == b"hello\n"
     assert log.end is not None
     assert (log.end.why, log.end.exit_code) == ("exit", 3)
+
+
+def test_the_arm_program_leaves_a_run_behind_streams_it_and_stops_it(emulated: list[str], tmp_path: Path) -> None:
+    folder = str(tmp_path / "run")
+
+    def ask(*words: str) -> bytes:
+        return subprocess.run([*emulated, *words], capture_output=True, timeout=60, check=True).stdout
+
+    start = parse_event(ask("run", "--detach", "--dir", folder, "--deadline-ms", "30000", "--", "sleep", "60"))
+    assert isinstance(start, Start)
+    with subprocess.Popen([*emulated, "attach", folder], stdout=subprocess.PIPE) as follower:
+        end = parse_event(ask("stop", folder))
+        told = follower.communicate(timeout=30)[0]
+    assert isinstance(end, End)
+    assert end.why == "stopped"
+    assert told == (tmp_path / "run" / "events.jsonl").read_bytes()
+    assert RunLog.read(told).end == end
+
+
+def test_the_arm_program_keeps_a_lease(emulated: list[str], tmp_path: Path) -> None:
+    argv = [*emulated, "lease", str(tmp_path / "lease"), "--owner", "a", "--host", "h", "--purpose", "p", "--ttl", "60"]
+    with subprocess.Popen([*argv, "--attached"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert parse_lease_line(holder.stdout.readline()).state == "taken"
+        show = [*emulated, "lease-show", str(tmp_path / "lease")]
+        assert parse_lease_line(subprocess.run(show, capture_output=True, timeout=60).stdout).state == "held"
+        holder.communicate(timeout=30)
+    assert parse_lease_line(subprocess.run(show, capture_output=True, timeout=60).stdout).state == "free"
