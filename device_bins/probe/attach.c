@@ -17,7 +17,8 @@
 enum {
     PIECE = 65536,
     LOOK_EVERY_MS = 200, /* the file tells by itself that it grew; this is for a probe that was killed */
-    STOP_PATIENCE_MS = 10000
+    STOP_PATIENCE_MS = 10000,
+    LAST = 8192 /* the end event is shorter */
 };
 
 static const char END[] = "{\"ev\":\"end\"";
@@ -142,8 +143,8 @@ int verb_stop(int count, char **words) {
     if (!is_unlocked(fd) && !end_opener(probe_of(fd), fd) && !is_unlocked(fd))
         return fail("the probe of the run in %s cannot be reached", words[0]);
     if (!await_unlocked(fd, STOP_PATIENCE_MS)) return fail("the run in %s goes on after SIGTERM", words[0]);
-    size_t had = 0;
-    for (off_t from = 0; read_more(fd, from, &text); had = text.length) from += (off_t)(text.length - had);
+    struct stat file;
+    if (!fstat(fd, &file)) (void)read_more(fd, file.st_size > LAST ? file.st_size - LAST : 0, &text);
     char *line = text.length && text.data[text.length - 1] == '\n' ? text.data + text.length - 1 : NULL;
     while (line && line > text.data && line[-1] != '\n') line--;
     if (!line || !is_end(line, text.length - (size_t)(line - text.data)))

@@ -63,6 +63,7 @@ int sink_open(struct sink *sink, const char *folder) {
     char *path = must_format("%s/events.jsonl", folder);
     sink->file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     error = errno;
+    while (sink->file >= 0 && flock(sink->file, LOCK_EX) && errno == EINTR) continue;
     bool room = sink->file >= 0 && reserve(sink, FIRST_ROOM);
     if (sink->file >= 0 && !room) (void)unlink(path);
     free(path);
@@ -71,7 +72,6 @@ int sink_open(struct sink *sink, const char *folder) {
     if (sink->file < 0 && error == EEXIST)
         return fail("%s/events.jsonl is there already: give each run a folder of its own", folder);
     if (sink->file < 0) return fail("cannot make %s/events.jsonl (%s)", folder, errno_name(error));
-    while (flock(sink->file, LOCK_EX) && errno == EINTR) continue;
     sink->out_is_socket = !fstat(STDOUT_FILENO, &out) && S_ISSOCK(out.st_mode);
     return 0;
 }
