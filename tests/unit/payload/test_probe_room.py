@@ -84,7 +84,8 @@ def test_a_file_system_that_cannot_reserve_is_filled_and_given_back(
 
 def test_attach_takes_reserved_room_for_no_content(namespace: list[str], probe: Path, tmp_path: Path) -> None:
     script = (
-        ': > "$3.attached"; "$probe" run --detach --dir run --deadline-ms 20000 -- sh -c "echo said; exec sleep 60" > /dev/null; '
+        ': > "$3.attached"; "$probe" run --detach --dir run --deadline-ms 20000 -- '
+        'sh -c "echo said; exec sleep 60" > /dev/null; '
         '"$probe" attach run >> "$3.attached" & '
         'until grep -q said "$3.attached"; do :; done; "$probe" stop run > /dev/null; wait'
     )
