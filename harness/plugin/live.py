@@ -62,8 +62,9 @@ class Follower:
         self._thread = threading.Thread(target=self._follow, name="mnn-farm live", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow."""
-        self._thread.start()
+        """Begin to follow; harmless twice."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def stop(self) -> None:
         """Show the last state and end; harmless twice."""
