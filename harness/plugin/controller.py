@@ -32,6 +32,7 @@ class Controller:
         self._of_test = {bound.test_id: bound for bound in run.cells}
         self._follower: Follower | None = None
         self._problem = ""
+        self._quiet_letters = False
         self._console = Console()
 
     def phone_of(self, nodeid: str) -> str:
@@ -46,6 +47,7 @@ class Controller:
         total = Counter(bound.phone for bound in self.run.cells)
         names = [phone.name for phone in self.run.fleet.phones]
         lines = session.config.option.verbose >= 0
+        self._quiet_letters = lines or self._console.is_terminal
         self._follower = Follower(log, names, dict(total), self._console, lines=lines)
 
     def pytest_runtest_logstart(self) -> None:
@@ -77,7 +79,7 @@ class Controller:
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
         """Keep pytest's letters out of the live display; outcomes are still counted, failures still shown."""
-        if not self._console.is_terminal or (report.passed and report.when != "call"):
+        if not self._quiet_letters or (report.passed and report.when != "call"):
             return None
         category = "error" if report.failed and report.when != "call" else report.outcome
         return category, "", category.upper()

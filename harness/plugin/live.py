@@ -22,7 +22,7 @@ from harness.core.log import phone_logger
 
 PROGRESS = "harness.progress"
 _LINE = re.compile(rf"^\S+ \S+ \w+ {re.escape(PROGRESS)}: \[(?P<phone>[^\]]+)\] (?P<what>.*)$")
-_PERCENT = re.compile(r"\b(\d+ %|generation \d+ of \d+)")
+_PERCENT = re.compile(r" \d+ %.*|: generation \d+ of \d+")
 _POLL_S = 0.2
 
 
