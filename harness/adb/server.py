@@ -58,9 +58,10 @@ class AdbServer:
         with self._ask("host:devices-l") as connection:
             return parse_devices(connection.read_block().decode("utf-8", "replace"))
 
-    def features(self, serial: str) -> frozenset[str]:
-        """Return what the phone with this serial can do, e.g. ``shell_v2``."""
-        with self._ask(f"host-serial:{serial}:features", serial) as connection:
+    def features(self, serial: str, transport_id: str | None = None) -> frozenset[str]:
+        """Return what the phone with this serial (or transport, where two share a serial) can do, e.g. ``shell_v2``."""
+        chosen = f"host-transport-id:{transport_id}" if transport_id else f"host-serial:{serial}"
+        with self._ask(f"{chosen}:features", serial) as connection:
             return frozenset(connection.read_block().decode("utf-8", "replace").split(","))
 
     def _ask(self, service: str, phone: str = "") -> HostConnection:

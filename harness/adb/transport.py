@@ -43,7 +43,7 @@ class AdbTransport:
         Raises:
             AdbFailedError: it is older than Android 7 and cannot report exit codes.
         """
-        if "shell_v2" not in self._server.features(self.serial):
+        if "shell_v2" not in self._server.features(self.serial, self._transport_id):
             raise AdbFailedError(
                 self.name,
                 "its adbd has no shell protocol v2, so exit codes would be lost",

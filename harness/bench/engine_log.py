@@ -13,19 +13,31 @@ from dataclasses import dataclass
 BACKEND_CODES = {0: "cpu", 1: "metal", 2: "cuda", 3: "opencl", 7: "vulkan", 13: "cpu"}
 
 _FALLBACK = re.compile(
-    rb"Can't Find type=(?P<asked>\d+) backend, use (?P<used>\d+) instead"
-    rb"|type=(?P<asked2>\d+) backend don't Support Low Power, use (?P<used2>\d+) instead"
-    rb"|(?P<init>OpenCL init error, fallback|Parsing OpenCL symbols error|CL ERROR CODE : -1001)"
+    rb"Can't Find type=\d+ backend, use (?P<used>\d+) instead"
+    rb"|type=\d+ backend don't Support Low Power, use (?P<used2>\d+) instead"
+    rb"|Don't support \d+\s*$"
+    rb"|init error, fallback|Parsing OpenCL symbols error|CL ERROR CODE : -1001\b"
 )
 _ERROR = re.compile(
-    rb"(?:\[Error\]: .*|LLM init error.*|Resize error.*|Can't open file:.*\.mnn(?:\.weight)?\b.*|"
-    rb"Create (?:Runtime|execution|module|interpreter) (?:failed|error).*|Compute Shape Error.*|"
-    rb"Alloc memory or compute size error.*|OpenCL error.*|CL ERROR CODE.*|Load module error.*|Memory alloc failed.*)"
+    rb"\[Error\]: |LLM init error|Resize error|Can't open file:.*\.mnn(?:\.weight)?\b|File not exist: .*\.mnn|"
+    rb"Create (?:Runtime|execution|module|interpreter) (?:failed|error)|Can't create Runtime|Runtime not valid|"
+    rb"Can't run session|Invalidate buffer to create|Invalid json|Unable to open (?:llm_)?config file|"
+    rb"ReadQuanData_c return|Memory not Enough|Memory alloc failed|Alloc memory or compute size error|"
+    rb"Compute Shape Error|code=[1-9]\d* in onForward|Don't support type \[|is input but not found|Load module error|"
+    rb"Response generation failed|OpenCL (?:[\w ]+ )?error|CL ERROR CODE|LLVM ERROR|Parse arguments error",
+    re.IGNORECASE,
 )
-# MNN tries to open its caches first and says so when there are none yet: no error (facts of MNN 3.6.1, captured).
-_BENIGN = re.compile(rb"mnn_cachefile\.bin|Load Cache file error")
-# What the linker and the shell say before the engine had a word (bionic's linker, mksh).
-_LINK = re.compile(rb"CANNOT LINK EXECUTABLE.*|cannot locate symbol.*|library \"[^\"]*\" not found.*")
+# MNN tries to open its caches first and says so when there are none yet: no error. The whole line, so that an error
+# which merely names the cache stays one (MNN 3.6.1, captured).
+_BENIGN = re.compile(rb"Can't open file:.*(?:mnn_cachefile\.bin|\.tempcache)|Load Cache file error\.?")
+# What the linker and the shell say before the engine had a word (bionic's linker, mksh; glibc's and musl's loaders).
+_LINK = re.compile(
+    rb"CANNOT LINK EXECUTABLE|cannot locate symbol|library \"[^\"]*\" not found|is (?:32|64)-bit instead of \d+-bit|"
+    rb"\" is for \S+ \(\d+\) instead of|has bad ELF magic|has unexpected e_type|TLS segment is underaligned|"
+    rb"cannot be smaller than system page size|only (?:position independent executables \()?PIE\)? (?:are )?supported|"
+    rb"not executable: \d+-bit ELF|error while loading shared libraries|Error loading shared library|"
+    rb"symbol lookup error"
+)
 
 
 @dataclass(frozen=True)
@@ -36,15 +48,22 @@ class FallbackMark:
     line: str
 
 
-def find_fallback(log: bytes) -> FallbackMark | None:
-    """Return the first line that admits a fallback."""
+def find_fallback(log: bytes, asked: str | None = None) -> FallbackMark | None:
+    """Return the first line that admits a fallback, to another backend than ``asked`` if that is given.
+
+    Where a line names the backend that is used instead, a later line that does so too is the better evidence.
+    """
+    vague: FallbackMark | None = None
     for line in log.splitlines():
         match = _FALLBACK.search(line)
         if match is not None:
             code = match["used"] or match["used2"]
             used = "cpu" if code is None else BACKEND_CODES.get(int(code), f"type {int(code)}")
-            return FallbackMark(used, line.decode("utf-8", "replace").strip()[:300])
-    return None
+            mark = FallbackMark(used, line.decode("utf-8", "replace").strip()[:300])
+            if used != asked and code is not None:
+                return mark
+            vague = vague or (mark if used != asked else None)
+    return vague
 
 
 def find_errors(log: bytes) -> list[str]:
@@ -61,6 +80,6 @@ def _lines(pattern: re.Pattern[bytes], log: bytes) -> list[str]:
     found = [
         line.decode("utf-8", "replace").strip()[:300]
         for line in log.splitlines()
-        if pattern.search(line) and not _BENIGN.search(line)
+        if pattern.search(line) and not _BENIGN.fullmatch(line.strip())
     ]
     return list(dict.fromkeys(found))

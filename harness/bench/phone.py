@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.adb.transport import AdbTransport
 from harness.core.deadline import Deadline
 from harness.core.provider import Endpoint, load_provider
-from harness.core.transport import Transport, checked
+from harness.core.transport import Transport
 from harness.payload.probe import Probe
 from harness.phone.facts import OPENCL_LIBRARIES, VULKAN_DRIVERS, Facts, build_facts, parse_drivers
 from harness.phone.getprop import parse_getprop
@@ -18,6 +18,8 @@ from harness.plan.tiers import TierName, TierRules
 from harness.store.schema import PhoneInfo
 
 CONNECT_S = 60.0
+# A day: longer than a push or a sensible cell takes, even from another computer.
+LEFTOVER_MINUTES = 24 * 60
 # Asks for the version without importing the engine, which takes long and prints.
 _PYTHON_MNN = """
 import importlib.metadata, importlib.util
@@ -74,6 +76,16 @@ def open_transport(endpoint: Endpoint) -> Transport:
     return transport
 
 
+def _remove_leftovers(transport: Transport, deadline: Deadline) -> None:
+    """Remove what runs that were killed have left behind. Young folders may be in use by another computer and stay.
+
+    Old phones' ``find`` may not know all of this; then nothing is removed, which costs space and no measurement.
+    """
+    folders = [f"{transport.base_dir}/{name}" for name in ("incoming", "work")]
+    old = ["-mindepth", "1", "-maxdepth", "1", "-mmin", f"+{LEFTOVER_MINUTES}", "-exec", "rm", "-rf", "{}", "+"]
+    transport.shell(["find", *folders, *old], deadline=deadline)
+
+
 def connect(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None] = lambda _: None) -> ConnectedPhone:
     """Reach a phone, put the probe on it, read its facts and find out who it is.
 
@@ -83,10 +95,7 @@ def connect(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None] = l
     say("connecting")
     transport = open_transport(endpoint)
     deadline = Deadline(CONNECT_S, "connecting", transport.name)
-    # What a run that was killed has left behind; nothing below these two is ever used by another run.
-    for folder in ("incoming", "work"):
-        argv = ["rm", "-rf", f"{transport.base_dir}/{folder}"]
-        checked(transport.shell(argv, deadline=deadline), transport.name, argv)
+    _remove_leftovers(transport, deadline)
     probe = Probe.install(transport, progress=say)
     say("reading facts")
     deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
 from harness.bench.engine_log import find_fallback
 from harness.bench.metrics import decode_tps, latency, prefill_tps, speed, token_times
-from harness.bench.validity import Evidence, Objection
+from harness.bench.validity import THROTTLED_CAP, Evidence, Objection, lowest_cap_ratio
 from harness.core.ids import content_id
 from harness.payload.probe_events import RunLog
 from harness.phone.facts import Facts
@@ -16,6 +15,9 @@ from harness.phone.thermal import celsius, leading_zone
 from harness.plan.model import Plan
 from harness.runners.events import Generation
 from harness.store.schema import Answer, BackendProof, Finding, Metrics, Output, Sample, Thermal
+
+# Beyond these a time is refused anyway, and figures made from it would overflow.
+_LEAST_MS, _MOST_MS = 1e-6, 1e12
 
 ALWAYS_NULL = {
     "load_cold_ms": "whether the phone's file cache was cold is not known",
@@ -36,9 +38,9 @@ ALWAYS_NULL = {
 
 def backend_proof(evidence: Evidence) -> BackendProof | None:
     """Return what was asked, what ran and what proves it; ``None`` when the runner never came so far."""
-    mark = find_fallback(evidence.engine_log)
+    mark = find_fallback(evidence.engine_log, evidence.cell.backend)
     load = evidence.told.load
-    if mark is not None and mark.used != evidence.cell.backend:
+    if mark is not None:
         return BackendProof(requested=evidence.cell.backend, actual=mark.used, strength="log", proof=mark.line)
     if load is None:
         return None
@@ -49,7 +51,7 @@ def backend_proof(evidence: Evidence) -> BackendProof | None:
 
 def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
     """Summarise the timed generations; reasons for nulls go to ``nulls``."""
-    timed = [generation for generation in evidence.timed if _finite(generation)]
+    timed = [generation for generation in evidence.timed if _usable(generation)]
     if not timed or evidence.told.load is None:
         return None
     ttft = latency([generation.ttft_ms for generation in timed])
@@ -73,13 +75,15 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
         ("min_available_bytes", run.min_available_bytes),
     ):
         _explain(nulls, value is None, name, "the phone's /proc did not tell")
+    load_ms = _usable_or_none(evidence.told.load.load_ms)
+    _explain(nulls, load_ms is None, "load_ms", "the runner told no possible time")
     nulls["tuning_ms"] = (
         "the CPU backend has no tuning step" if evidence.cell.backend == "cpu" else "the runner does not report it"
     )
     return Metrics(
         load_cold_ms=None,
         tuning_ms=None,
-        load_ms=evidence.told.load.load_ms,
+        load_ms=load_ms,
         ttft_ms=ttft,
         prefill_tps=prefill,
         decode_tps=decode,
@@ -99,27 +103,26 @@ def thermal_of(run: RunLog, facts: Facts, nulls: dict[str, str]) -> Thermal | No
     if run.sensors is None or not run.samples:
         return None
     types = [zone.type for zone in run.sensors.zones]
-    position = leading_zone(types, run.samples[0].milli_c)
+    rows = [sample.milli_c for sample in run.samples if any(raw is not None for raw in sample.milli_c)]
+    position = leading_zone(types, rows[0]) if rows else None
     series: list[float] = []
     if position is not None:
-        readings = (celsius(types[position], sample.milli_c[position]) for sample in run.samples)
+        readings = (celsius(types[position], row[position]) for row in rows if position < len(row))
         series = [value for value in readings if value is not None]
     if not series:
-        nulls.update(dict.fromkeys(("start_c", "max_c", "zone"), "no CPU or skin zone is readable"))
+        nulls.update(dict.fromkeys(("start_c", "max_c", "zone"), "no skin, battery or CPU zone is readable"))
     tops = [facts.core_max_khz.get(cpu) for cpu in run.sensors.cpus]
     caps = [cap / top for sample in run.samples for cap, top in zip(sample.cap_khz, tops, strict=False) if cap and top]
-    if not caps:
-        nulls["clock_ratio_min"] = nulls["throttled"] = "no core's clock is readable"
-    fell = [sample.cap_khz for sample in run.samples if any(sample.cap_khz)]
+    fell = lowest_cap_ratio(run)
+    _explain(nulls, not caps, "clock_ratio_min", "no core's cap and top clock are readable")
+    _explain(nulls, fell is None, "throttled", "no core's clock is readable")
     return Thermal(
         start_c=series[0] if series else None,
         max_c=max(series) if series else None,
         zone=types[position] if series and position is not None else None,
         status_max=None,
         clock_ratio_min=min(caps) if caps else None,
-        throttled=any(now < then for row in fell for now, then in zip(row, fell[0], strict=False) if now and then)
-        if caps
-        else None,
+        throttled=None if fell is None else fell < THROTTLED_CAP,
         onset_s=None,
         burst_tps=None,
         sustained_tps=None,
@@ -133,6 +136,7 @@ def output_of(evidence: Evidence, plan: Plan, nulls: dict[str, str]) -> Output |
     answers = tuple(
         Answer(question=ask.question, text=said.text, expect=ask.expect, right=_matches(ask.expect, said.text))
         for ask, said in zip(plan.ask, evidence.told.of_kind("answer"), strict=False)
+        if said.question in (None, ask.question)
     )
     timed = evidence.timed
     if not answers and not timed:
@@ -165,15 +169,15 @@ def samples_of(evidence: Evidence) -> tuple[Sample, ...]:
             kind=generation.kind,
             ttft_ms=generation.ttft_ms,
             prefill_ms=generation.prefill_ms,
-            decode_tps=_finite_or_none(decode_tps(generation)),
+            decode_tps=decode_tps(generation) if _usable(generation) else None,
             prompt_tokens=generation.prompt_tokens,
             generated_tokens=generation.generated_tokens,
             finish=generation.finish[:40],
-            engine_prefill_ms=_finite_or_none(generation.engine_prefill_ms),
-            engine_decode_ms=_finite_or_none(generation.engine_decode_ms),
+            engine_prefill_ms=_usable_or_none(generation.engine_prefill_ms),
+            engine_decode_ms=_usable_or_none(generation.engine_decode_ms),
         )
         for generation in evidence.told.generations
-        if math.isfinite(generation.ttft_ms) and math.isfinite(generation.prefill_ms)
+        if _usable_or_none(generation.ttft_ms) is not None and _usable_or_none(generation.prefill_ms) is not None
     )
 
 
@@ -190,13 +194,14 @@ def _explain(nulls: dict[str, str], is_null: bool, name: str, why: str) -> None:
         nulls[name] = why
 
 
-def _finite(generation: Generation) -> bool:
+def _usable(generation: Generation) -> bool:
     times = (generation.ttft_ms, generation.prefill_ms, *generation.token_ms)
-    return all(math.isfinite(value) and value > 0 for value in times)
+    return all(_usable_or_none(value) is not None for value in times)
 
 
-def _finite_or_none(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _usable_or_none(value: float | None) -> float | None:
+    """Return a time that sums, medians and quotients can be made of; NaN compares false."""
+    return value if value is not None and _LEAST_MS <= value <= _MOST_MS else None
 
 
 def _peak(run: RunLog, field: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import secrets
@@ -20,7 +21,7 @@ from harness.bench.phone import ConnectedPhone
 from harness.bench.support import ruled_out
 from harness.bench.validity import Evidence, Objection, judge
 from harness.core.deadline import Deadline
-from harness.core.errors import FarmError
+from harness.core.errors import FarmError, PhoneError
 from harness.core.ids import content_id, iso, utc_now
 from harness.core.reasons import Fault, Reason, Verdict
 from harness.core.resources import cache_dir
@@ -110,8 +111,9 @@ class PhoneSession:
             result = attempt.failed(error)
         except Exception as error:  # noqa: BLE001  our own bug costs one cell, not the night: it is recorded as ours
             _log.exception("[%s] %s", self.phone.name, cell.label)
-            result = attempt.failed(FarmError(f"{type(error).__name__}: {error}", reason=Reason.HARNESS_ERROR))
+            result = attempt.broken(error)
         RunFolder(self.context.run_dir).append(result)
+        self.say(f"{cell.model} {cell.label}: {_in_short(result)}")
         return result
 
     def record_failure(self, cell: PlannedCell, error: FarmError) -> CellRecord:
@@ -126,6 +128,13 @@ class PhoneSession:
             self._stored[key] = load()
             self.pushed_bytes += self._stored[key].pushed_bytes
         return self._stored[key]
+
+
+def _in_short(record: CellRecord) -> str:
+    if record.reason is not None:
+        return f"{record.verdict.value}, {record.reason}"
+    decode = record.metrics.decode_tps if record.metrics is not None else None
+    return "ok" if decode is None else f"ok, {decode.median:.1f} tok/s decode"
 
 
 class _Attempt:
@@ -172,6 +181,13 @@ class _Attempt:
         """Return the record of an attempt that ended in ``error``."""
         return self._record([Objection(error.reason, str(error))])
 
+    def broken(self, error: Exception) -> CellRecord:
+        """Return the record of an attempt in which our own code failed, perhaps over this very evidence."""
+        self.evidence = None
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        reason = Reason.HOST_DISK_FULL if full else Reason.HARNESS_ERROR
+        return self._record([Objection(reason, f"{type(error).__name__}: {error}")])
+
     def _bring_payloads(self) -> tuple[str, str]:
         transport, probe, say = self.phone.transport, self.phone.probe, self.session.say
         bundle, model = self.context.bundle, self.model
@@ -205,12 +221,19 @@ class _Attempt:
             with (self.raw / "events.jsonl").open("wb") as events:
                 run = self.phone.probe.run(spec, on_event=progress, keep_raw=events)
         finally:
-            transport.shell(
-                ["rm", "-rf", work], deadline=Deadline(CLEAN_UP_S, "removing the work folder", transport.name)
-            )
+            self._remove(work)
         (self.raw / "stdout").write_bytes(run.stdout)
         (self.raw / "stderr").write_bytes(run.stderr)
         return run
+
+    def _remove(self, work: str) -> None:
+        """Remove the work folder. If that fails it costs nothing that was measured: the next run removes it."""
+        transport = self.phone.transport
+        try:
+            deadline = Deadline(CLEAN_UP_S, "removing the work folder", transport.name)
+            transport.shell(["rm", "-rf", work], deadline=deadline)
+        except PhoneError as error:
+            _log.warning("%s stays on the phone: %s", work, error)
 
     def _record(self, objections: list[Objection]) -> CellRecord:
         nulls = dict(make.ALWAYS_NULL)
@@ -225,7 +248,7 @@ class _Attempt:
         decisive = objections[0] if objections else None
         for name, value in sections.items():
             if value is None:
-                nulls[name] = "it never ran" if self.evidence is None else "the run ended before it was known"
+                nulls[name] = "it never ran" if self.raw is None else "the run ended before it was known"
         if sections["backend"] is not None and sections["backend"].actual is None:
             nulls["actual"] = "the runner could not tell"
         if self.raw is None:

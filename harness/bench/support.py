@@ -13,7 +13,7 @@ from harness.plan.matrix import PlannedCell
 def ruled_out(cell: PlannedCell, facts: Facts, bundle: Bundle, model: ModelFolder) -> Objection | None:
     """Return why ``cell`` cannot run on this phone, ``None`` if nothing speaks against trying."""
     manifest = bundle.manifest
-    if manifest.abis and not set(manifest.abis) & set(facts.abis):
+    if manifest.abis and facts.abis and not set(manifest.abis) & set(facts.abis):
         return Objection(
             Reason.ABI_MISMATCH,
             f"bundle {manifest.name} is for {_list(manifest.abis)}, the phone runs {_list(facts.abis)}",

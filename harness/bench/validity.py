@@ -7,20 +7,20 @@ The first that objects gives the verdict; what the others found is kept beside i
 from __future__ import annotations
 
 import math
+import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.bench.engine_log import find_errors, find_fallback, find_link_errors
 from harness.bench.metrics import decode_tps, prefill_tps, speed
+from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_time, wrong_times
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.events import Generation, RunnerLog
 
-# No phone's memory comes near: LPDDR5X on four channels gives about 85 GB/s, a last-level cache a few hundred.
-IMPOSSIBLE_BYTES_PER_S = 1e12
 # Times are taken in two processes: a generation's own times may exceed its run's wall time by rounding only.
 _CLOCK_SLACK_MS = 50.0
 # CLOCK_BOOTTIME runs during sleep, CLOCK_MONOTONIC does not; both are read one after the other.
@@ -29,7 +29,9 @@ _SLEEP_MS = 100.0
 _SCARCE_MEMORY = 0.05
 _DEGENERATE_TOKENS = 12
 _LONGEST_LOOP = 3
-_THROTTLED_CAP = 0.97
+_USAGE = 2
+THROTTLED_CAP = 0.97
+_OPENCL_ERROR = re.compile(r"OpenCL (?:[\w ]+ )?error", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,12 @@ class Evidence:
     def timed(self) -> tuple[Generation, ...]:
         """The timed generations."""
         return self.told.of_kind("timed")
+
+    @property
+    def wall_ms(self) -> float | None:
+        """How long the whole run took by the phone's monotonic clock; ``None`` when the probe did not tell."""
+        start, end = self.run.start, self.run.end
+        return None if start is None or end is None else (end.mono_ns - start.mono_ns) / 1e6
 
     @property
     def engine_log(self) -> bytes:
@@ -92,6 +100,8 @@ def ended_by_itself(evidence: Evidence) -> Iterator[Objection]:
         yield Objection(Reason.ADB_ERROR, f"the run was ended from outside ({end.why})")
     elif end.signal is not None:
         yield _killed(evidence, end.signal)
+    elif end.exit_code is None:
+        yield Objection(Reason.HARNESS_ERROR, "the probe told neither an exit code nor a signal")
 
 
 def _killed(evidence: Evidence, number: int) -> Objection:
@@ -103,8 +113,26 @@ def _killed(evidence: Evidence, number: int) -> Objection:
     scarce = least is not None and evidence.ram_bytes is not None and least < _SCARCE_MEMORY * evidence.ram_bytes
     if number == signal.SIGKILL and scarce:
         return Objection(Reason.OUT_OF_MEMORY, f"killed by {name} with {least} bytes left", _tail(evidence.run.stderr))
+    refused = find_link_errors(evidence.run.stderr)
+    if number == signal.SIGABRT and refused and evidence.told.hello is None:
+        # Android's linker aborts after it said why it cannot load a program.
+        return Objection(Reason.LINK_ERROR, refused[0], refused[-1])
     reason = Reason.ILLEGAL_INSTRUCTION if number == signal.SIGILL else Reason.CRASH
     return Objection(reason, f"killed by {name}", _tail(evidence.run.stderr))
+
+
+def account_is_complete(evidence: Evidence) -> Iterator[Objection]:
+    """No event of the probe's account is missing: one that is might have held the engine's warning."""
+    run = evidence.run
+    if run.end is None:
+        return
+    if run.start is None:
+        yield Objection(Reason.HARNESS_ERROR, "the probe did not say when the run began")
+        return
+    here = 2 + (run.sensors is not None) + len(run.samples) + len(run.outputs)
+    told = run.end.seq - run.start.seq + 1
+    if here != told:
+        yield Objection(Reason.HARNESS_ERROR, f"{here} of the probe's {told} events arrived")
 
 
 def runner_had_no_error(evidence: Evidence) -> Iterator[Objection]:
@@ -120,7 +148,17 @@ def runner_had_no_error(evidence: Evidence) -> Iterator[Objection]:
     end = evidence.run.end
     if end is not None and end.exit_code and not evidence.told.errors and not refused:
         said = _tail(evidence.run.stderr)
-        yield Objection(Reason.ENGINE_ERROR, f"the runner ended with exit code {end.exit_code}", said)
+        # Runners end with 2 before their first word when they do not understand their options: those are ours.
+        ours = end.exit_code == _USAGE and evidence.told.hello is None
+        reason = Reason.HARNESS_ERROR if ours else Reason.ENGINE_ERROR
+        yield Objection(reason, f"the runner ended with exit code {end.exit_code}", said)
+    told = evidence.told.end
+    if told is not None and told.status != "ok" and not evidence.told.errors:
+        yield Objection(Reason.ENGINE_ERROR, f"the runner's last word is {told.status!r}", _tail(evidence.run.stderr))
+    for generation in evidence.told.generations:
+        if generation.finish == "error" and not evidence.told.errors:
+            yield Objection(Reason.ENGINE_ERROR, f"generation {generation.index} ({generation.kind}) ended in an error")
+            return
 
 
 def runner_said_something(evidence: Evidence) -> Iterator[Objection]:
@@ -130,16 +168,49 @@ def runner_said_something(evidence: Evidence) -> Iterator[Objection]:
         return
     if not evidence.run.stdout.strip():
         yield Objection(Reason.SILENT_EXIT, "exit code 0 without a word", _tail(evidence.run.stderr))
-    elif evidence.told.hello is None or evidence.told.load is None or evidence.told.end is None:
-        yield Objection(Reason.UNPARSED_OUTPUT, "hello, load or end is missing in the runner's output")
+        return
+    told = evidence.told
+    broken = [line for line in told.junk if line.lstrip().startswith('{"event"')]
+    asked = [ask.question for ask in evidence.plan.ask]
+    answered = [said.question for said in told.of_kind("answer")]
+    if told.hello is None or told.load is None or told.end is None:
+        missing = "hello, load or end is missing in the runner's output"
+        yield Objection(Reason.UNPARSED_OUTPUT, missing, _first(told.junk))
+    elif broken:
+        yield Objection(Reason.UNPARSED_OUTPUT, f"{len(broken)} of the runner's events cannot be read", broken[0][:500])
+    elif len({timed.index for timed in evidence.timed}) < len(evidence.timed) > 0 or (
+        len(evidence.timed) > evidence.plan.repeats
+    ):
+        numbers = ", ".join(str(timed.index) for timed in evidence.timed)
+        yield Objection(
+            Reason.UNPARSED_OUTPUT, f"asked were {evidence.plan.repeats} timed generations, told were {numbers}"
+        )
+    elif len(answered) != len(asked) or any(q not in (None, a) for q, a in zip(answered, asked, strict=True)):
+        yield Objection(Reason.UNPARSED_OUTPUT, f"the runner answered {answered}, asked were {asked}")
+
+
+def ran_as_asked(evidence: Evidence) -> Iterator[Objection]:
+    """The runner used the threads, precision and memory mode of the cell, as far as it tells."""
+    load, cell = evidence.told.load, evidence.cell
+    if load is None:
+        return
+    pairs = {
+        "threads": (load.threads, cell.threads),
+        "precision": (load.precision, cell.precision),
+        "memory": (load.memory, cell.memory),
+    }
+    wrong = [f"{key} {told} instead of {asked}" for key, (told, asked) in pairs.items() if told not in (None, asked)]
+    if wrong:
+        yield Objection(Reason.HARNESS_ERROR, f"the runner used {', '.join(wrong)}")
 
 
 def backend_was_used(evidence: Evidence) -> Iterator[Objection]:
     """The engine ran the backend that was asked for, and something proves it."""
     asked = evidence.cell.backend
-    mark = find_fallback(evidence.engine_log)
+    mark = find_fallback(evidence.engine_log, asked)
     load = evidence.told.load
-    if mark is not None and mark.used != asked:
+    denied = [error.message for error in evidence.told.errors if error.stage == "fallback"]
+    if mark is not None:
         yield Objection(Reason.BACKEND_FALLBACK, f"asked for {asked}, ran on {mark.used}", mark.line)
     elif load is None:
         return
@@ -147,6 +218,8 @@ def backend_was_used(evidence: Evidence) -> Iterator[Objection]:
         yield Objection(Reason.BACKEND_FALLBACK, f"asked for {asked}, ran on {load.backend_actual}", load.proof)
     elif load.backend_actual is None or load.strength not in ("engine", "log"):
         yield Objection(Reason.BACKEND_UNPROVEN, f"asked for {asked}; proof is {load.strength}", load.proof)
+    elif denied:
+        yield Objection(Reason.BACKEND_UNPROVEN, f"asked for {asked}; the runner contradicts itself", denied[0])
 
 
 def engine_reported_no_error(evidence: Evidence) -> Iterator[Objection]:
@@ -155,7 +228,7 @@ def engine_reported_no_error(evidence: Evidence) -> Iterator[Objection]:
         return
     errors = find_errors(evidence.engine_log)
     if errors:
-        gpu = any("CL ERROR" in line or "OpenCL error" in line for line in errors)
+        gpu = any("CL ERROR" in line or "LLVM ERROR" in line or _OPENCL_ERROR.search(line) for line in errors)
         yield Objection(Reason.GPU_DRIVER_ERROR if gpu else Reason.ENGINE_ERROR, errors[0], "\n".join(errors[:5]))
 
 
@@ -168,44 +241,43 @@ def tokens_were_generated(evidence: Evidence) -> Iterator[Objection]:
     if got < wanted:
         yield Objection(Reason.TOKEN_COUNT_SHORT, f"{got} of {wanted} timed generations")
     for timed in evidence.timed:
-        counted = min(timed.generated_tokens, len(timed.token_ids) or timed.generated_tokens)
-        if counted < evidence.cell.generate_tokens or timed.prompt_tokens != evidence.cell.prompt_tokens:
+        counted = len(timed.token_ids) or timed.generated_tokens
+        if (
+            counted != timed.generated_tokens
+            or counted != evidence.cell.generate_tokens
+            or timed.prompt_tokens != evidence.cell.prompt_tokens
+        ):
             yield Objection(
                 Reason.TOKEN_COUNT_SHORT,
-                f"generation {timed.index}: {timed.prompt_tokens} prompt and {counted} generated tokens, asked were "
-                f"{evidence.cell.prompt_tokens} and {evidence.cell.generate_tokens} (finish: {timed.finish})",
+                f"generation {timed.index}: {timed.prompt_tokens} prompt and {counted} generated tokens (claimed: "
+                f"{timed.generated_tokens}), asked were {evidence.cell.prompt_tokens} and "
+                f"{evidence.cell.generate_tokens} (finish: {timed.finish})",
             )
             return
 
 
 def speed_is_possible(evidence: Evidence) -> Iterator[Objection]:
     """Times are finite, positive, complete, within the run's wall time, and within physics."""
-    for timed in evidence.timed:
-        times = (timed.prefill_ms, timed.ttft_ms, *timed.token_ms)
-        wrong = [value for value in times if not math.isfinite(value) or value <= 0]
-        if wrong or len(timed.token_ms) != timed.generated_tokens - 1 or timed.ttft_ms < timed.prefill_ms:
-            yield Objection(
-                Reason.IMPLAUSIBLE_SPEED,
-                f"generation {timed.index}: {len(wrong)} times are not positive and finite; "
-                f"{len(timed.token_ms)} token times for {timed.generated_tokens} tokens; "
-                f"TTFT {timed.ttft_ms:g} ms, prefill {timed.prefill_ms:g} ms",
-            )
+    for generation in evidence.told.generations:
+        wrong = wrong_times(generation) or beyond_physics(generation, evidence.weight_bytes)
+        if wrong:
+            yield Objection(Reason.IMPLAUSIBLE_SPEED, f"generation {generation.index} ({generation.kind}): {wrong}")
             return
-        rate = decode_tps(timed)
-        if rate is not None and rate * evidence.weight_bytes > IMPOSSIBLE_BYTES_PER_S:
-            yield Objection(
-                Reason.IMPLAUSIBLE_SPEED,
-                f"{rate:.0f} tok/s would read {rate * evidence.weight_bytes / 1e9:.0f} GB of weights a second",
-            )
-            return
-    claimed_ms = sum(g.ttft_ms + sum(g.token_ms) for g in evidence.told.generations)
-    start, end = evidence.run.start, evidence.run.end
-    if start is not None and end is not None:
-        wall_ms = (end.mono_ns - start.mono_ns) / 1e6
-        if claimed_ms > wall_ms + _CLOCK_SLACK_MS:
-            yield Objection(
-                Reason.IMPLAUSIBLE_SPEED, f"generations claim {claimed_ms:.0f} ms, the whole run took {wall_ms:.0f} ms"
-            )
+    if evidence.told.load is None:
+        return
+    load_ms = evidence.told.load.load_ms
+    if not math.isfinite(load_ms) or load_ms < IMPOSSIBLE_STEP_MS:
+        yield Objection(Reason.IMPLAUSIBLE_SPEED, f"loading took {load_ms:g} ms")
+        return
+    claimed_ms = load_ms + sum(g.ttft_ms + sum(g.token_ms) for g in evidence.told.generations)
+    if evidence.wall_ms is not None and claimed_ms > evidence.wall_ms + _CLOCK_SLACK_MS:
+        yield Objection(
+            Reason.IMPLAUSIBLE_SPEED,
+            f"load and generations claim {claimed_ms:.0f} ms, the whole run took {evidence.wall_ms:.0f} ms",
+        )
+    untold = untold_time(evidence.run, evidence.told.generations)
+    if untold:
+        yield Objection(Reason.IMPLAUSIBLE_SPEED, untold)
 
 
 def output_is_language(evidence: Evidence) -> Iterator[Objection]:
@@ -213,13 +285,15 @@ def output_is_language(evidence: Evidence) -> Iterator[Objection]:
     for generation in evidence.told.generations:
         if generation.kind == "warmup":
             continue
-        if not generation.text.strip(" \t\r\n\ufffd\0"):
+        if not any(char.isprintable() and not char.isspace() and char != "\ufffd" for char in generation.text):
             yield Objection(
                 Reason.OUTPUT_DEGENERATE,
                 f"generation {generation.index} ({generation.kind}): {generation.generated_tokens} tokens, no text",
             )
             return
-        loop = repeated_loop(generation.token_ids)
+        # The token that ends an answer belongs to no loop; without ids the characters must do.
+        ids = generation.token_ids[:-1] if generation.finish == "eos" else generation.token_ids
+        loop = repeated_loop(ids or tuple(map(ord, generation.text)))
         if loop:
             yield Objection(
                 Reason.OUTPUT_DEGENERATE,
@@ -250,7 +324,7 @@ def phone_was_steady(evidence: Evidence) -> Iterator[Objection]:
         if slept_ms > _SLEEP_MS:
             yield Objection(Reason.SUSPENDED, f"the phone slept {slept_ms:.0f} ms during the run")
     fell = lowest_cap_ratio(evidence.run)
-    if fell is not None and fell < _THROTTLED_CAP:
+    if fell is not None and fell < THROTTLED_CAP:
         yield Objection(Reason.THROTTLED, f"the clock's cap fell to {fell:.0%} of what it was at the start")
 
 
@@ -267,25 +341,34 @@ def lowest_cap_ratio(run: RunLog) -> float | None:
 def repeats_agree(evidence: Evidence) -> Iterator[Objection]:
     """The repeats spread no more than the plan allows."""
     limit = evidence.plan.cv_limit
+    if limit is None:
+        return
     for name, rate in (("decode", decode_tps), ("prefill", prefill_tps)):
-        summary = speed([value for timed in evidence.timed if (value := rate(timed)) is not None])
-        if limit is not None and summary is not None and summary.cv is not None and summary.cv > limit:
+        rates = [value for timed in evidence.timed if (value := rate(timed)) is not None and math.isfinite(value)]
+        summary = speed(rates)
+        if summary is not None and summary.cv is not None and summary.cv > limit:
             yield Objection(Reason.NOISY, f"{name} speed spreads {summary.cv:.1%} (limit {limit:.1%})")
             return
 
 
 RULES: tuple[Rule, ...] = (
     ended_by_itself,
+    account_is_complete,
     backend_was_used,
     runner_had_no_error,
-    runner_said_something,
     engine_reported_no_error,
+    runner_said_something,
+    ran_as_asked,
     tokens_were_generated,
     speed_is_possible,
     output_is_language,
     phone_was_steady,
     repeats_agree,
 )
+
+
+def _first(lines: Sequence[str]) -> str:
+    return lines[0][:500] if lines else ""
 
 
 def _tail(log: bytes, lines: int = 5) -> str:

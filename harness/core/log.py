@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    _Adapter = logging.LoggerAdapter[logging.Logger]
+else:
+    # Python 3.10's takes no type in brackets at run time.
+    _Adapter = logging.LoggerAdapter
 
 
-class PhoneLogger(logging.LoggerAdapter[logging.Logger]):
+class PhoneLogger(_Adapter):
     """Puts ``[phone]`` before each message."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:

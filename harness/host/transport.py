@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import shutil
@@ -146,9 +147,9 @@ class HostTransport:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End what is left of a child: the probe gets a chance to end its run, then its session is killed."""
+    """End a child: it gets a chance to end well (the probe ends its run), then what is left of its group is killed."""
     child.terminate()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)

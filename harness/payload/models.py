@@ -70,7 +70,8 @@ def read_model(path: Path) -> ModelFolder:
     folder = read_folder(path)
     sizes = {file.path: file.size for file in folder.files}
     weights = sum(size for name, size in sizes.items() if name.endswith(".weight"))
-    return ModelFolder(path.name, folder, weights or sizes[str(needed["llm_weight"])], _quant_bits(path, needed))
+    named = (path / str(needed["llm_weight"])).stat().st_size
+    return ModelFolder(path.name, folder, weights or named, _quant_bits(path, needed))
 
 
 def _default_tokenizer(path: Path) -> str:
@@ -108,6 +109,6 @@ def _quant_bits(path: Path, needed: dict[str, Any]) -> int | None:
     for name in ("export_args.json", str(needed["llm_config"])):
         if (path / name).is_file():
             bits = _read_json(path / name).get("quant_bit")
-            if isinstance(bits, int):
+            if isinstance(bits, int) and not isinstance(bits, bool):
                 return bits
     return None

@@ -141,7 +141,10 @@ class Probe:
         result = self._transport.shell([self.path, "hash", "--tree", folder], deadline=deadline)
         found: dict[str, tuple[int, str]] = {}
         for line in result.stdout.splitlines():
-            entry = parse_hash_line(line)
+            try:
+                entry = parse_hash_line(line)
+            except ValueError as error:
+                raise ProbeError(self._transport.name, f"probe hash printed what is no hash ({error})") from error
             # What cannot be read, or is no plain file, differs from every file there should be.
             found[entry.path] = (entry.size or 0, entry.sha256 or "")
         return found if result.exit_code == 0 else {}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.core.deadline import Deadline
-from harness.core.errors import TransferError
+from harness.core.errors import PhoneError, TransferError
 from harness.core.log import phone_logger
 from harness.core.reasons import Reason
 from harness.core.transport import PushItem, Transport, checked
@@ -121,4 +121,8 @@ def _rename(transport: Transport, temporary: str, final: str) -> None:
 
 
 def _remove(transport: Transport, folder: str) -> None:
-    transport.shell(["rm", "-rf", folder], deadline=Deadline(_LEAST_S, f"removing {folder}", transport.name))
+    """Remove what is left of a push. If that fails, the error that led here is the one that counts."""
+    try:
+        transport.shell(["rm", "-rf", folder], deadline=Deadline(_LEAST_S, f"removing {folder}", transport.name))
+    except PhoneError as error:
+        phone_logger(__name__, transport.name).warning("%s stays on the phone: %s", folder, error)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+_Value = TypeVar("_Value")
 
 # Where OpenCL drivers lie and by which names MNN looks for them (MNN, OpenCLWrapper.cpp), on Android and on a PC.
 OPENCL_LIBRARIES = (
@@ -94,18 +97,25 @@ def build_facts(
         nulls[field_name] = f"the phone has no property {keys[0]}"
         return None
 
-    def read(field_name: str, key: str) -> Any:
-        value = probe.get(key)
+    def read(field_name: str, key: str, convert: Callable[[object], _Value | None]) -> _Value | None:
+        value = convert(probe.get(key))
         if value is None:
             nulls[field_name] = f"not readable ({_denied(probe, key)})"
         return value
 
-    cores = probe.get("cores") or []
-    clocks = [core["max_khz"] for core in cores if core.get("max_khz")]
+    cores = [core for core in _objects(probe, "cores") if whole(core.get("cpu")) is not None]
+    core_max_khz = {core["cpu"]: whole(core.get("max_khz")) or None for core in cores}
+    clocks = [khz for khz in core_max_khz.values() if khz]
     if not clocks:
         nulls["cpu_max_khz"] = "no core's clock is readable"
     sdk = prop("sdk", "ro.build.version.sdk")
+    if sdk is not None and not (sdk.isascii() and sdk.isdigit()):
+        nulls["sdk"] = f"ro.build.version.sdk is {sdk[:40]!r}, no number"
+        sdk = None
     abis = prop("abis", "ro.product.cpu.abilist", "ro.product.cpu.abi")
+    known_abis = tuple(part.strip() for part in abis.split(",") if part.strip()) if abis else _machine_abis(probe)
+    if known_abis:
+        nulls.pop("abis", None)
     if python_mnn is None:
         nulls["python_mnn"] = "the phone has no Python with the MNN package"
     nulls.update(drivers.nulls)
@@ -116,37 +126,86 @@ def build_facts(
         soc=prop("soc", "ro.soc.model", "ro.hardware.chipname", "ro.board.platform"),
         platform=prop("platform", "ro.board.platform"),
         android_release=prop("android_release", "ro.build.version.release"),
-        sdk=int(sdk) if sdk is not None and sdk.isdigit() else None,
-        abis=tuple(abis.split(",")) if abis else _machine_abis(probe.get("machine")),
+        sdk=None if sdk is None else int(sdk[:9]),
+        abis=known_abis,
         fingerprint=prop("fingerprint", "ro.build.fingerprint"),
         serialno=prop("serialno", "ro.serialno"),
-        boot_id=read("boot_id", "boot_id"),
-        kernel=read("kernel", "kernel"),
-        page_size=read("page_size", "page_size"),
+        boot_id=read("boot_id", "boot_id", text),
+        kernel=read("kernel", "kernel", text),
+        page_size=read("page_size", "page_size", _size),
         cores=len(cores),
-        clusters=tuple(tuple(cluster) for cluster in probe.get("clusters") or ()),
-        core_max_khz={core["cpu"]: core.get("max_khz") for core in cores},
+        clusters=tuple(
+            tuple(cpu for cpu in cluster if whole(cpu) is not None)
+            for cluster in _list(probe, "clusters")
+            if isinstance(cluster, list)
+        ),
+        core_max_khz=core_max_khz,
         cpu_max_khz=max(clocks) if clocks else None,
-        cpu_features=tuple(probe.get("features") or ()),
-        ram_bytes=read("ram_bytes", "mem_total_bytes"),
-        available_bytes=read("available_bytes", "mem_available_bytes"),
+        cpu_features=tuple(name for name in map(text, _list(probe, "features")) if name),
+        ram_bytes=read("ram_bytes", "mem_total_bytes", _size),
+        available_bytes=read("available_bytes", "mem_available_bytes", whole),
         opencl=drivers.opencl,
         vulkan=drivers.vulkan,
         python_mnn=python_mnn,
-        zones=tuple(Zone(z["zone"], z["type"], z.get("milli_c")) for z in probe.get("zones") or ()),
+        zones=read_zones(probe),
         nulls=nulls,
     )
 
 
+def read_zones(probe: Mapping[str, Any]) -> tuple[Zone, ...]:
+    """Return the thermal zones of ``probe facts``; a zone whose name may not be read has the name ``""``."""
+    return tuple(
+        Zone(zone["zone"], text(zone.get("type")) or "", whole(zone.get("milli_c")))
+        for zone in _objects(probe, "zones")
+        if whole(zone.get("zone")) is not None
+    )
+
+
+# Which file of the phone a fact of the probe comes from, as far as one file may be denied.
+_SOURCES = {"boot_id": "random/boot_id", "mem_total_bytes": "meminfo", "mem_available_bytes": "meminfo"}
+
+
 def _denied(probe: Mapping[str, Any], key: str) -> str:
-    for entry in probe.get("denied") or ():
-        if key.split("_")[0] in entry.get("path", ""):
-            return f"{entry['path']}: {entry.get('errno')}"
+    for entry in _objects(probe, "denied"):
+        path = text(entry.get("path"))
+        if path and key in _SOURCES and path.endswith(_SOURCES[key]):
+            return f"{path}: {text(entry.get('errno'))}"
     return "the phone does not tell"
 
 
-def _machine_abis(machine: str | None) -> tuple[str, ...]:
+def text(value: object) -> str | None:
+    """Return a string of the probe (bytes in disguise, see ``probe_fields``) as text; ``None`` for anything else."""
+    if not isinstance(value, str) or not value:
+        return None
+    try:
+        return value.encode("latin-1").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number; ``None`` for anything else, which true and false are too."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _size(value: object) -> int | None:
+    """Return a size in bytes: no phone has none."""
+    number = whole(value)
+    return number if number is not None and number > 0 else None
+
+
+def _list(probe: Mapping[str, Any], key: str) -> list[Any]:
+    value = probe.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _objects(probe: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    return [entry for entry in _list(probe, key) if isinstance(entry, dict)]
+
+
+def _machine_abis(probe: Mapping[str, Any]) -> tuple[str, ...]:
     known = {"aarch64": "arm64-v8a", "armv8l": "armeabi-v7a", "armv7l": "armeabi-v7a", "x86_64": "x86_64"}
+    machine = text(probe.get("machine"))
     return (known[machine],) if machine in known else ()
 
 
@@ -162,20 +221,21 @@ class DriverListing:
 def parse_drivers(stdout: bytes, stderr: bytes) -> DriverListing:
     """Read what ``ls -d`` said of :data:`OPENCL_LIBRARIES` and :data:`VULKAN_DRIVERS`.
 
-    A folder that may not be searched makes the answer unknown, not "no".
+    A folder that may not be searched makes the answer unknown, not "no"; so does a listing that says nothing of one.
     """
-    there = stdout.decode("utf-8", "replace").split("\n")
-    denied = [line.strip() for line in stderr.decode("utf-8", "replace").split("\n") if "ermission denied" in line]
-    opencl = _first(there, OPENCL_LIBRARIES)
-    vulkan = next((path for path in there if "vulkan" in path), "")
+    there = stdout.decode("utf-8", "replace").splitlines()
+    said = stderr.decode("utf-8", "replace").splitlines()
     nulls: dict[str, str] = {}
-    for name, found, folders in (("opencl", opencl, OPENCL_LIBRARIES), ("vulkan", vulkan, VULKAN_DRIVERS)):
-        hidden = [line for line in denied if any(folder.split("*")[0] in line for folder in folders)]
-        if not found and hidden:
-            nulls[name] = hidden[0]
-    return DriverListing(None if "opencl" in nulls else opencl, None if "vulkan" in nulls else vulkan, nulls)
+    found: dict[str, str | None] = {}
+    for name, wanted in (("opencl", OPENCL_LIBRARIES), ("vulkan", VULKAN_DRIVERS)):
+        found[name] = next((path for pattern in wanted for path in there if fnmatchcase(path, pattern)), "")
+        denied = [line.strip() for line in said if "ermission denied" in line and _about(line, wanted)]
+        silent = [pattern for pattern in wanted if not any(_about(line, (pattern,)) for line in said)]
+        if not found[name] and (denied or silent):
+            nulls[name] = denied[0] if denied else f"the phone's ls said nothing of {silent[0]}"
+            found[name] = None
+    return DriverListing(found["opencl"], found["vulkan"], nulls)
 
 
-def _first(there: Iterable[str], wanted: Sequence[str]) -> str:
-    present = set(there)
-    return next((path for path in wanted if path in present), "")
+def _about(line: str, patterns: Iterable[str]) -> bool:
+    return any(pattern.split("*")[0] in line for pattern in patterns)

@@ -12,7 +12,7 @@ def parse_getprop(data: bytes) -> dict[str, str]:
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     starts = list(_START.finditer(text))
     properties: dict[str, str] = {}
-    for match, following in zip(starts, [*starts[1:], None], strict=True):
+    for match, following in zip(starts, [*starts[1:], None], strict=False):
         value = text[match.end() : following.start() if following else len(text)].rstrip("\n")
         if value.endswith("]"):
             properties[match[1]] = value[:-1]

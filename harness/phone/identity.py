@@ -35,7 +35,8 @@ def hardware_fingerprint(facts: Facts) -> str:
             "model": facts.model,
             "soc": facts.soc,
             "cores": facts.cores,
-            "ram_mib": None if facts.ram_bytes is None else facts.ram_bytes >> 26,
+            # What the kernel keeps for itself changes with updates, always by less than the memory is sold in.
+            "ram_gib": None if facts.ram_bytes is None else -(-facts.ram_bytes // 1024**3),
         }
     )[:16]
 
@@ -45,7 +46,7 @@ def parse_identity(data: bytes, hardware: str) -> Identity | None:
     try:
         held = json.loads(data)
         return Identity(str(uuid.UUID(held["id"]))) if held["hardware"] == hardware else None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -9,15 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# In order of preference: what is warm while a CPU generates. Vendors: Qualcomm (cpu-1-0-0, cpuss-0, tsens…), MediaTek
-# (mtktscpu, cpu_big0), Samsung and Tensor (BIG, MID, LITTLE), HiSilicon (cluster0), x86 PCs (x86_pkg_temp).
-_CPU = re.compile(r"^(cpu|mtktscpu|tsens_tz|cluster\d|BIG|MID$|LITTLE$|x86_pkg_temp|soc_thermal)", re.IGNORECASE)
-_SKIN = re.compile(r"skin|quiet.therm|xo.therm|^mtktsAP$|^shell", re.IGNORECASE)
+# In order of preference: skin and battery tell whether a phone is cool again. CPU zones idle at 40 °C and more on a
+# cool phone and jump by ten degrees within a second, so they only speak where nothing else does. Their names: Qualcomm
+# (cpu-1-0-0, cpuss-0, tsens…), MediaTek (mtktscpu, cpu_big0), Samsung and Tensor (BIG, MID, LITTLE), HiSilicon
+# (cluster0), x86 PCs (x86_pkg_temp).
+_CPU = re.compile(
+    r"^(cpu|apc\d-cpu|mtktscpu|soc_max$|tsens_tz|cluster\d|BIG|MID[HL]?$|LITTLE$|x86_pkg_temp|soc_thermal|soc-thmzone"
+    r"|prometheus\d|ank\d)",
+    re.IGNORECASE,
+)
+_SKIN = re.compile(r"skin|quiet.therm|xo.therm|^mtktsAP$|^ap_ntc$|^shell", re.IGNORECASE)
+_BATTERY = re.compile(r"^battery|^mtktsbattery$|^batt.therm|^maxfg", re.IGNORECASE)
 # Percent, millivolt, milliampere, or a constant (Qualcomm's lmh-dcvs).
-_NO_TEMPERATURE = re.compile(r"^soc$|vbat|ibat|lmh-dcvs|bcl|-step$|virt", re.IGNORECASE)
+_NO_TEMPERATURE = re.compile(r"^socd?$|vbat|ibat|vph|lmh-dcvs|bcl|-step$|virt", re.IGNORECASE)
 # Kernel values for "no sensor".
 _ABSENT = frozenset({0, -40_000, -273_000, -274_000})
-# No phone is used below -30 °C or survives 150 °C; a raw value below 150 can only be plain degrees.
+# No phone is used below -30 °C or survives 150 °C; a raw value below 150 can only be plain degrees, and one below 1500
+# only tenths (old Qualcomm kernels): as thousandths it would be a CPU near freezing, and the phone seem cool.
 _COLDEST_C, _HOTTEST_C = -30.0, 150.0
 
 
@@ -25,13 +33,14 @@ def celsius(zone_type: str, raw: int | None) -> float | None:
     """Return a zone's temperature in °C; ``None`` when it has none or is no temperature."""
     if raw is None or raw in _ABSENT or _NO_TEMPERATURE.search(zone_type):
         return None
-    value = raw / 1000 if abs(raw) >= _HOTTEST_C else float(raw)
+    unit = 1 if abs(raw) < _HOTTEST_C else 10 if abs(raw) < 10 * _HOTTEST_C else 1000
+    value = raw / unit
     return value if _COLDEST_C < value < _HOTTEST_C else None
 
 
 def leading_zone(zone_types: Sequence[str], raws: Sequence[int | None]) -> int | None:
-    """Return the position of the zone that speaks for the phone: the hottest CPU zone, else a skin zone, else none."""
-    for pattern in (_CPU, _SKIN):
+    """Return the position of the zone that speaks for the phone: the hottest skin zone, else battery, else CPU."""
+    for pattern in (_SKIN, _BATTERY, _CPU):
         readable = [
             (value, -position)
             for position, (name, raw) in enumerate(zip(zone_types, raws, strict=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -66,11 +66,16 @@ def check_against(model: type[BaseModel], data: Mapping[str, Any], where: str) -
 
 
 def _sentence(model: type[BaseModel], error: ValidationError) -> str:
-    first = error.errors()[0]
-    path = [str(part) for part in first["loc"] if part not in ("bool", "int", "str") and "[" not in str(part)]
-    key = ".".join(path)
-    more = f" (and {error.error_count() - 1} more)" if _places(error) > 1 else ""
+    # A typo makes two errors, an unknown key and a missing one; the first explains the second.
+    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     kind = first["type"]
+    whole = [str(part) for part in first["loc"]]
+    # pydantic puts the names of a union's members among the keys; what is unknown is always a key.
+    path = (
+        whole if kind == "extra_forbidden" else [p for p in whole if p not in ("bool", "int", "str") and "[" not in p]
+    )
+    key = ".".join(path)
+    more = f" (and {_places(error) - 1} more)" if _places(error) > 1 else ""
     if kind == "extra_forbidden":
         known = _keys_at(model, path[:-1])
         near = difflib.get_close_matches(path[-1], known, n=1)
@@ -95,7 +100,8 @@ def _keys_at(model: type[BaseModel], path: list[str]) -> list[str]:
     for part in path:
         info = model.model_fields.get(part)
         inner = [] if info is None else [info.annotation, *getattr(info.annotation, "__args__", ())]
-        nested = [c for c in inner if isinstance(c, type) and issubclass(c, BaseModel)]
+        # get_origin: Python 3.10 takes list[X] for a class
+        nested = [c for c in inner if get_origin(c) is None and isinstance(c, type) and issubclass(c, BaseModel)]
         if nested:
             model = nested[0]
     return [info.alias or name for name, info in model.model_fields.items()]

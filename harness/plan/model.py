@@ -22,7 +22,7 @@ class Option:
 
 class _Strict(BaseModel):
     # strict: TOML has types, so "4" is no number and true is no 1
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class EngineKeys(_Strict):
@@ -112,13 +112,13 @@ class Plan(_Strict):
         ["backends", "threads"], description="axes to cover first: all their values before the next of any other"
     )
     cv_limit: float | None = Field(None, gt=0, lt=1, description="largest spread (standard deviation ÷ mean) of decode")
-    cell_timeout_s: float = Field(600.0, gt=0, description="a cell that takes longer is a hang")
+    cell_timeout_s: float = Field(600.0, gt=0, le=7 * 86400, description="a cell that takes longer is a hang")
     engine: EngineKeys = Field(default_factory=EngineKeys)
     cool: Cool | None = None
     reference: Reference = Field(default_factory=Reference)
     ask: list[Ask] = Field(default_factory=list, description="questions whose answers are shown beside the speed")
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     @field_validator("models", "backends", "threads", "precision", "memory", "prompt_tokens", "generate_tokens")
     @classmethod
@@ -142,7 +142,7 @@ class PlanOption:
     def parse(self, text: str) -> Any:
         """Turn the option's text into what the plan's field takes; what is no number stays text for the check."""
         parts: Iterable[str] = (part.strip() for part in text.split(","))
-        values = [int(p) if self.numeric and re.fullmatch(r"[+-]?\d+", p) else p for p in parts if p]
+        values = [int(p) if self.numeric and re.fullmatch(r"[+-]?\d{1,18}", p) else p for p in parts if p]
         return values if self.is_list or len(values) != 1 else values[0]
 
 

@@ -93,6 +93,8 @@ def _prepare(config: pytest.Config) -> int | None:
     run = begin(request, fleet, run_dir, config.invocation_params.dir, command_line())
     config.stash[_CONTROLLER] = Controller(run)
     _point_at_device_tests(config)
+    # Skipped cells have their line and reason in our own table.
+    config.option.reportchars = config.option.reportchars.replace("s", "")
     _set_up_workers(config, len(fleet.phones))
     return None
 

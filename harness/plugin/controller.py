@@ -32,6 +32,7 @@ class Controller:
         self._of_test = {bound.test_id: bound for bound in run.cells}
         self._follower: Follower | None = None
         self._problem = ""
+        self._quiet_letters = False
         self._console = Console()
 
     def phone_of(self, nodeid: str) -> str:
@@ -40,14 +41,19 @@ class Controller:
         return bound.phone if bound is not None else self.run.fleet.phones[0].name
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Begin to show what the phones do."""
+        """Get ready to show what the phones do."""
         log = self.run.folder.path / "log.txt"
         log.touch()
         total = Counter(bound.phone for bound in self.run.cells)
         names = [phone.name for phone in self.run.fleet.phones]
         lines = session.config.option.verbose >= 0
+        self._quiet_letters = lines or self._console.is_terminal
         self._follower = Follower(log, names, dict(total), self._console, lines=lines)
-        self._follower.start()
+
+    def pytest_runtest_logstart(self) -> None:
+        """Begin to show it with the first test, when pytest has printed its header."""
+        if self._follower is not None:
+            self._follower.start()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PhoneScheduling:
@@ -72,10 +78,11 @@ class Controller:
             self._follower.finished(bound.phone)
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
-        """Keep pytest's dots out of the live display; failures are still counted and shown."""
-        if report.when == "call" and report.passed and self._console.is_terminal:
-            return "passed", "", "PASSED"
-        return None
+        """Keep pytest's letters out of the live display; outcomes are still counted, failures still shown."""
+        if not self._quiet_letters or (report.passed and report.when != "call"):
+            return None
+        category = "error" if report.failed and report.when != "call" else report.outcome
+        return category, "", category.upper()
 
     def finish(self, pytest_status: int) -> int:
         """Write what is made from the records and return the run's exit status."""

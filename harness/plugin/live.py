@@ -22,7 +22,7 @@ from harness.core.log import phone_logger
 
 PROGRESS = "harness.progress"
 _LINE = re.compile(rf"^\S+ \S+ \w+ {re.escape(PROGRESS)}: \[(?P<phone>[^\]]+)\] (?P<what>.*)$")
-_PERCENT = re.compile(r"\b(\d+ %|generation \d+ of \d+)")
+_PERCENT = re.compile(r" \d+ %.*|: generation \d+ of \d+")
 _POLL_S = 0.2
 
 
@@ -62,8 +62,9 @@ class Follower:
         self._thread = threading.Thread(target=self._follow, name="mnn-farm live", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow."""
-        self._thread.start()
+        """Begin to follow; harmless twice."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def stop(self) -> None:
         """Show the last state and end; harmless twice."""

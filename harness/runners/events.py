@@ -12,6 +12,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Milliseconds = float
+# No context is longer; a count beyond it is no count.
+_MOST_TOKENS = 2**31
 
 
 class _Event(BaseModel):
@@ -47,8 +49,8 @@ class Generation(_Event):
 
     index: int
     kind: Literal["warmup", "timed", "answer"]
-    prompt_tokens: int = Field(ge=0)
-    generated_tokens: int = Field(ge=0)
+    prompt_tokens: int = Field(ge=0, le=_MOST_TOKENS)
+    generated_tokens: int = Field(ge=0, le=_MOST_TOKENS)
     prefill_ms: Milliseconds
     ttft_ms: Milliseconds
     token_ms: tuple[Milliseconds, ...] = ()
@@ -62,10 +64,10 @@ class Generation(_Event):
 
 
 class RunnerError(_Event):
-    """The runner says that something failed."""
+    """The runner says that something failed. Even without a word of why it is an error."""
 
-    stage: str
-    message: str
+    stage: str = "unknown"
+    message: str = ""
 
 
 class End(_Event):
@@ -107,7 +109,7 @@ def parse_runner_output(stdout: bytes) -> RunnerLog:
         if line.strip():
             event = _parse_line(line)
             if event is None:
-                junk.append(line[:500].decode("utf-8", "replace"))
+                junk.append(line.decode("utf-8", "replace"))
             else:
                 seen[event[0]].append(event[1])
     return RunnerLog(

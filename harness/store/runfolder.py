@@ -97,23 +97,23 @@ class RunFolder:
         """Add one record: one write, on disk before this returns. A torn last line is closed first.
 
         Raises:
-            FarmError: this computer's disk is full (reason ``host_disk_full``).
+            FarmError: this computer's disk is full or does not take it (reason ``host_disk_full``).
         """
         line = record.to_json_line()
-        with self._lock:
-            try:
-                with self.results.open("ab") as file:
-                    if file.tell() > 0 and not _ends_with_newline(self.results):
-                        line = b"\n" + line
-                    if os.write(file.fileno(), line) != len(line):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(file.fileno())
-            except OSError as error:
-                raise FarmError(
-                    f"{self.results} cannot be written ({error.strerror})",
-                    remedy="make room on this computer and run again",
-                    reason=Reason.HOST_DISK_FULL,
-                ) from error
+        try:
+            with self._lock, self.results.open("ab") as file:
+                if file.tell() > 0 and not _ends_with_newline(self.results):
+                    line = b"\n" + line
+                if os.write(file.fileno(), line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+        except OSError as error:  # the lock's Timeout is one too
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            raise FarmError(
+                f"{self.results} cannot be written ({error.strerror or error})",
+                remedy="make room on this computer and run again" if full else "check that folder and run again",
+                reason=Reason.HOST_DISK_FULL,
+            ) from error
 
     def records(self) -> Iterator[CellRecord]:
         """Yield every readable record in the order written.
@@ -161,7 +161,7 @@ def _parse(line: bytes, where: str) -> CellRecord | None:
         if head.get("schema") != SCHEMA:
             raise ValueError(f"its schema is {head.get('schema')}, this version reads {SCHEMA}")
         return CellRecord.model_validate(head)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         _log.warning("%s was passed over: %s", where, _first_line(error))
         return None
 

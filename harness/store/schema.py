@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from harness.core.reasons import Fault, Reason, Verdict
 
@@ -18,6 +18,16 @@ SCHEMA = 1
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _is_unicode(cls, value: Any) -> Any:
+        """Texts come from phones and models; half a character (a lone surrogate) cannot be written as UTF-8."""
+        if type(value) is str:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(value, dict):
+            return {key: cls._is_unicode(inner) for key, inner in value.items()}
+        return value
 
 
 class AdbInfo(_Frozen):
@@ -246,7 +256,9 @@ class CellRecord(_Frozen):
                 raise ValueError("an ok record has neither reason nor fault")
             if self.backend is None or self.backend.strength not in ("engine", "log"):
                 raise ValueError("an ok record needs a backend proven by the engine or its log")
-            if self.metrics is None or self.metrics.decode_tps is None:
+            if not self.backend.actual == self.backend.requested == self.config.backend:
+                raise ValueError("an ok record needs the backend that was asked for")
+            if self.metrics is None or self.metrics.decode_tps is None or self.metrics.ttft_ms is None:
                 raise ValueError("an ok record needs its metrics")
         else:
             if self.reason is None or self.fault is None:

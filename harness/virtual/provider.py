@@ -33,7 +33,7 @@ class VirtualPhones:
         try:
             parse_word(word, profile_names())
         except ValueError as error:
-            return str(error)
+            return str(error).removeprefix(f"virtual:{word}: ")
         return None
 
     def start(self, words: Sequence[str]) -> list[Endpoint]:

@@ -171,6 +171,19 @@ def test_the_running_server_is_asked_for_its_version_and_used(virtual_phone: End
     assert "shell_v2" in server.features(virtual_phone.transport_serial)
 
 
+def test_a_phone_can_be_chosen_by_its_transport_where_two_share_a_serial(virtual_phone: Endpoint) -> None:
+    server = AdbServer(virtual_phone.adb_host, virtual_phone.adb_port)
+    [info] = [info for info in server.transports() if info.serial == virtual_phone.transport_serial]
+    assert info.transport_id is not None
+    by_id = AdbTransport(
+        replace(virtual_phone, transport_serial="shared", extra={"transport_id": str(info.transport_id)})
+    )
+    by_id.require_features()
+    assert by_id.shell(["echo", "here"], deadline=within(10)).stdout == b"here\n"
+    with pytest.raises(PhoneLostError):
+        AdbTransport(replace(virtual_phone, extra={"transport_id": "99999"})).require_features()
+
+
 def test_a_command_longer_than_adb_takes_is_refused_in_one_sentence(phone: AdbTransport) -> None:
     with pytest.raises(PhoneError, match="longer than adb takes"):
         phone.shell(["echo", "x" * 70_000], deadline=within(10))

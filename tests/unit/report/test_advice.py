@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from harness.core.reasons import Fault, Reason
@@ -13,6 +15,14 @@ def test_every_reason_has_short_advice_of_whole_sentences(reason: Reason) -> Non
     assert text.endswith(".")
     assert 10 < len(text) < 200
     assert text.count("`") % 2 == 0
+
+
+def test_advice_names_no_command_or_option_that_does_not_exist(pytestconfig: pytest.Config) -> None:
+    said = " ".join(ADVICE.values())
+    verbs = set(re.findall(r"`mnn-farm ([a-z]+)", said))
+    assert verbs == {"models"}
+    for option in re.findall(r"--[a-z-]+", said):
+        assert pytestconfig.getoption(option, default="absent") != "absent", option
 
 
 def test_every_fault_is_said_in_words_of_its_own() -> None:

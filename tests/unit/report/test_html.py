@@ -58,7 +58,7 @@ def test_what_is_wrong_says_whose_fault_it_is_and_what_to_do(page) -> None:
     assert "1 failed the runner was killed by a signal crash on birch" in crash
     assert "signal 11 in libMNN.so" in crash
     assert "Whose fault product : model, engine or the phone's driver" in crash
-    assert "What to do Read the signal" in crash
+    assert "What to do Read the last lines of stderr" in crash
 
 
 def test_the_same_trouble_on_several_phones_is_told_once(make: ModuleType, parse: Parse) -> None:

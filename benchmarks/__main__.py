@@ -1,0 +1,33 @@
+"""``python -m benchmarks`` prints one JSON document; progress goes to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+
+from benchmarks import adb, runner
+
+MEASURED = {
+    "adb_shell_round_trip": adb.shell_round_trip,
+    "adb_push": adb.push,
+    "probe_cpu": runner.probe_cpu,
+    "stepping_against_engine_loop": runner.stepping,
+}
+
+
+def main() -> int:
+    """Run every benchmark and print what came out."""
+    results = {}
+    for name, measure in MEASURED.items():
+        sys.stderr.write(f"{name} …\n")
+        results[name] = measure()
+    host = {"system": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()}
+    json.dump({"schema": 1, "host": host, "results": results}, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Whether a generation's own times can be true: complete, positive, possible, and as long as the probe saw it take."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.payload.probe_events import RunLog
+from harness.runners.events import Generation
+
+# No phone's memory comes near: LPDDR5X on four channels gives about 85 GB/s, a last-level cache a few hundred.
+IMPOSSIBLE_BYTES_PER_S = 1e12
+# A weight is multiplied and added for each prompt token; a phone's fastest unit does some tens of 1e12 a second.
+IMPOSSIBLE_OPERATIONS_PER_S = 1e14
+# One step through an engine takes longer whatever the model: hundreds of operators, each started and waited for.
+IMPOSSIBLE_STEP_MS = 0.005
+# Between generations a runner resets its engine and turns tokens into text. What is beyond that was not told.
+UNEXPLAINED_MS = 1000.0
+_GENERATION = re.compile(rb'"event":\s*"generation"')
+
+
+def wrong_times(generation: Generation) -> str:
+    """Return what is wrong with the times of one generation by themselves, ``""`` if nothing."""
+    times = (generation.prefill_ms, generation.ttft_ms, *generation.token_ms)
+    wrong = [value for value in times if not math.isfinite(value) or value <= 0]
+    gaps = generation.generated_tokens - 1
+    if not wrong and len(generation.token_ms) == gaps and generation.ttft_ms >= generation.prefill_ms:
+        return ""
+    return (
+        f"{len(wrong)} times are not positive and finite; {len(generation.token_ms)} token times for "
+        f"{generation.generated_tokens} tokens; TTFT {generation.ttft_ms:g} ms, prefill {generation.prefill_ms:g} ms"
+    )
+
+
+def beyond_physics(generation: Generation, weight_bytes: int) -> str:
+    """Return which step was impossibly fast, ``""`` if none.
+
+    Each step reads all weights; a prefill also computes with each of them, of at most a byte, for each token.
+    """
+    steps = [("prefill", generation.prefill_ms, 2.0 * weight_bytes * generation.prompt_tokens)]
+    if generation.token_ms:
+        steps.append(("a token", sum(generation.token_ms) / len(generation.token_ms), 2.0 * weight_bytes))
+    for what, step_ms, operations in steps:
+        read = weight_bytes / step_ms * 1000
+        computed = operations / step_ms * 1000
+        if step_ms < IMPOSSIBLE_STEP_MS or read > IMPOSSIBLE_BYTES_PER_S or computed > IMPOSSIBLE_OPERATIONS_PER_S:
+            return (
+                f"{what} in {step_ms:g} ms would read {read / 1e9:.0f} GB of weights and do {computed / 1e12:.1f} "
+                f"trillion operations a second"
+            )
+    return ""
+
+
+def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
+    """Return how much longer the generations took by the probe's clock than they claim, ``""`` if it fits.
+
+    The probe stamps every chunk of output. From the first ``generation`` event to the last one the runner did nothing
+    but generate (before the first, an engine may still tune itself): one that claims half of that time or less, or
+    milliseconds that are seconds, is not believed.
+    """
+    stamps_ns = [mono_ns for mono_ns, line in _stamped_lines(run) if _GENERATION.search(line)]
+    if not stamps_ns:
+        return ""
+    took_ms = (stamps_ns[-1] - stamps_ns[0]) / 1e6
+    claimed_ms = sum(generation.ttft_ms + sum(generation.token_ms) for generation in generations[1:])
+    if took_ms - claimed_ms <= max(UNEXPLAINED_MS, claimed_ms):
+        return ""
+    return f"all generations but the first claim {claimed_ms:.0f} ms; by the probe's clock they took {took_ms:.0f} ms"
+
+
+def _stamped_lines(run: RunLog) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of stdout, each with the time at which its end was read."""
+    pending = b""
+    for output in run.outputs:
+        if output.fd == 1:
+            *lines, pending = (pending + output.data).split(b"\n")
+            for line in lines:
+                yield output.mono_ns, line

@@ -1,0 +1,85 @@
+"""``mnn-farm`` as a program: answers, exit statuses, one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.core.reasons import markdown_table
+from harness.payload.models import find_model
+
+
+def farm(*args: str) -> tuple[int, str, str]:
+    argv = [sys.executable, "-m", "harness.cli", *args]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_it_says_its_version() -> None:
+    assert farm("--version") == (0, f"mnn-farm {harness.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "verb", [("report",), ("reasons",), ("models", "list"), ("models", "fetch"), ("models", "verify")]
+)
+def test_every_verb_has_help_with_an_example(verb: tuple[str, ...]) -> None:
+    status, out, _ = farm(*verb, "--help")
+    assert status == 0
+    assert f"Example: mnn-farm {' '.join(verb)}" in out
+
+
+def test_an_unknown_verb_is_wrong_usage() -> None:
+    status, _, err = farm("fly")
+    assert status == 2
+    assert "No such command 'fly'" in err
+
+
+def test_models_are_listed_as_one_json_document() -> None:
+    status, out, err = farm("models", "list", "--json")
+    listed = {row["name"]: row["path"] for row in json.loads(out)["models"]}
+    assert (status, err) == (0, "")
+    assert set(listed) == {"smollm2-135m", "tiny-llama"}
+    assert listed["tiny-llama"] == str(find_model("tiny-llama"))
+
+
+def test_a_whole_model_is_fine() -> None:
+    status, out, _ = farm("models", "verify", "tiny-llama", "--json")
+    answer = json.loads(out)
+    assert (status, answer["ok"], answer["problems"]) == (0, True, [])
+    assert answer["facts"]["weight_bytes"] == (find_model("tiny-llama") / "llm.mnn.weight").stat().st_size
+
+
+def test_a_model_that_lacks_a_file_is_bad_and_the_fix_is_told(tmp_path: Path) -> None:
+    model = shutil.copytree(find_model("tiny-llama"), tmp_path / "model")
+    (model / "llm.mnn.weight").unlink()
+    status, out, _ = farm("models", "verify", str(model), "--json")
+    answer = json.loads(out)
+    assert (status, answer["ok"]) == (1, False)
+    [problem] = answer["problems"]
+    assert (problem["code"], problem["severity"]) == ("model_incomplete", "error")
+    assert "lacks llm.mnn.weight" in problem["detail"]
+    assert problem["fix"] == "export or download the model again"
+
+
+def test_a_model_nobody_knows_cannot_be_fetched() -> None:
+    status, out, err = farm("models", "fetch", "gpt-5")
+    assert (status, out) == (2, "")
+    assert err.startswith("mnn-farm: no model is called 'gpt-5'")
+
+
+def test_a_folder_that_is_no_run_gives_no_report(tmp_path: Path) -> None:
+    status, _, err = farm("report", str(tmp_path))
+    assert status == 2
+    assert err == f"mnn-farm: {tmp_path} is not a run folder (it has no run.json): name one below reports/\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_table_of_reasons_is_that_of_the_code() -> None:
+    assert farm("reasons") == (0, markdown_table(), "")

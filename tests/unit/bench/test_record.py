@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from harness.bench import record as made
+from harness.bench.validity import judge
+from harness.core.reasons import Reason
+
+
+def metrics(evidence: Any) -> tuple[Any, dict[str, str]]:
+    nulls = dict(made.ALWAYS_NULL)
+    return made.metrics_of(evidence, nulls), nulls
+
+
+def test_the_figures_are_those_of_the_timed_generations_alone(make: ModuleType) -> None:
+    found, nulls = metrics(make.evidence())
+    assert found.decode_tps.median == pytest.approx((50 + 1000 / 20.4) / 2)
+    assert (found.decode_tps.n, found.ttft_ms.n, found.ttft_ms.p50) == (2, 2, 42.0)
+    assert found.prefill_tps.median == 200.0
+    assert (found.load_ms, found.peak_rss_bytes, found.peak_anon_bytes) == (300.0, 170_000_000, 90_000_000)
+    assert found.min_available_bytes == 3 * 1024**3
+    assert nulls["ttft_ms.p90"] == "20 samples are needed"
+    assert nulls["decode_tps.ci95"] == "3 samples are needed"
+    assert nulls["tuning_ms"] == "the CPU backend has no tuning step"
+    assert "token_ms.p95" not in nulls
+
+
+def test_every_null_among_the_figures_has_its_reason(make: ModuleType) -> None:
+    blind = make.sample(anon_bytes=None, swap_bytes=None, mem_available_bytes=None)
+    found, nulls = metrics(make.evidence(backend="opencl", samples=(blind,), maxrss_bytes=None))
+    missing = {name for name, value in found if value is None}
+    assert missing == {
+        "load_cold_ms", "tuning_ms", "peak_rss_bytes", "peak_anon_bytes", "peak_swap_bytes", "peak_gpu_bytes",
+        "min_available_bytes", "roofline_ratio", "battery_drop_pct",
+    }  # fmt: skip
+    assert all(nulls[name] for name in missing)
+    assert nulls["peak_rss_bytes"] == "the phone's /proc did not tell"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0, 1e-320, 1e308])
+@pytest.mark.parametrize("field", ["prefill_ms", "ttft_ms", "token_ms", "load_ms", "engine_decode_ms"])
+def test_no_time_can_break_the_record_of_a_refused_cell(make: ModuleType, field: str, value: float) -> None:
+    def lie(told: list[dict[str, Any]]) -> None:
+        place = told[1] if field == "load_ms" else told[3]
+        place[field] = [value] * 31 if field == "token_ms" else value
+
+    evidence = make.evidence(bend=lie)
+    found, nulls = metrics(evidence)
+    samples = made.samples_of(evidence)
+    text = found.model_dump_json() + "".join(sample.model_dump_json() for sample in samples)
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    if field == "load_ms":
+        assert found.load_ms is None
+        assert nulls["load_ms"] == "the runner told no possible time"
+    elif field != "engine_decode_ms":
+        assert found.decode_tps.n == 1
+
+
+def test_there_are_no_figures_without_a_load_event_or_a_generation(make: ModuleType) -> None:
+    assert metrics(make.evidence(b""))[0] is None
+    assert metrics(make.evidence(make.lines(make.events()[:2])))[0] is None
+
+
+def test_the_proof_names_what_was_asked_and_what_ran(make: ModuleType) -> None:
+    proof = made.backend_proof(make.evidence())
+    assert proof is not None
+    assert (proof.requested, proof.actual, proof.strength, proof.proof) == (
+        "cpu",
+        "cpu",
+        "engine",
+        "a session runs on cpu",
+    )
+    assert made.backend_proof(make.evidence(b"")) is None
+
+
+def test_a_line_of_the_engine_is_a_better_proof_than_the_runners_word(make: ModuleType) -> None:
+    log = b"Can't Find type=7 backend, use 3 instead\nCan't Find type=3 backend, use 0 instead\n"
+    proof = made.backend_proof(make.evidence(backend="opencl", stderr=log))
+    assert proof is not None
+    assert (proof.requested, proof.actual, proof.strength) == ("opencl", "cpu", "log")
+    assert proof.proof == "Can't Find type=3 backend, use 0 instead"
+
+
+def thermal(make: ModuleType, *rows: dict[str, Any], zones: tuple[str, ...] = ("cpu-0-0", "skin-therm")) -> Any:
+    nulls: dict[str, str] = {}
+    run = make.run(samples=tuple(make.sample(**row) for row in rows), zones=zones)
+    return made.thermal_of(run, make.facts(), nulls), nulls
+
+
+def test_temperatures_are_those_of_the_leading_zone(make: ModuleType) -> None:
+    found, nulls = thermal(
+        make, {"milli_c": (30_000, 41_000)}, {"milli_c": (None, None)}, {"milli_c": (35_000, 52_500)}
+    )
+    assert (found.zone, found.start_c, found.max_c) == ("skin-therm", 41.0, 52.5)
+    assert nulls == {}
+
+
+def test_clocks_are_told_as_shares_of_what_the_cores_can(make: ModuleType) -> None:
+    found, _ = thermal(make, {"cap_khz": (1_800_000, 2_400_000)}, {"cap_khz": (1_500_000, 2_400_000)})
+    assert (found.clock_ratio_min, found.throttled) == (0.75, True)
+
+
+def test_the_record_calls_a_cell_throttled_when_the_rule_does(make: ModuleType) -> None:
+    rows = (make.sample(), make.sample(cap_khz=(1_790_000, 2_400_000)))
+    found = made.thermal_of(make.run(samples=rows), make.facts(), {})
+    assert found is not None
+    assert found.throttled is False
+    assert make.codes(make.evidence(samples=rows)) == []
+
+
+@pytest.mark.parametrize("milli_c", [(), (30_000,), (None, None), (0, -40_000), (30_000, 31_000, 32_000)])
+def test_samples_that_do_not_fit_the_zones_break_nothing(make: ModuleType, milli_c: tuple[int | None, ...]) -> None:
+    found, _ = thermal(make, {"milli_c": (30_000, 41_000)}, {"milli_c": milli_c}, {"cap_khz": (1,)})
+    assert found.start_c == 41.0
+    found, nulls = thermal(make, {"milli_c": milli_c})
+    assert (found.start_c is None, found.zone is None) == ("start_c" in nulls, "zone" in nulls)
+
+
+def test_a_phone_that_shows_nothing_says_why_nothing_is_known(make: ModuleType) -> None:
+    found, nulls = thermal(make, {"milli_c": (), "cap_khz": ()}, zones=())
+    assert (found.start_c, found.max_c, found.zone, found.clock_ratio_min, found.throttled) == (None,) * 5
+    assert set(nulls) == {"start_c", "max_c", "zone", "clock_ratio_min", "throttled"}
+
+
+def test_there_is_no_thermal_section_without_samples(make: ModuleType) -> None:
+    assert thermal(make)[0] is None
+
+
+def output(make: ModuleType, **over: Any) -> Any:
+    evidence = make.evidence(**over)
+    nulls: dict[str, str] = {}
+    return made.output_of(evidence, evidence.plan, nulls), nulls
+
+
+def test_answers_are_matched_whatever_their_case(make: ModuleType) -> None:
+    found, _ = output(make)
+    assert (found.text, found.golden, found.timed_text) == ("Lima.", "1/1", "The river ran east.")
+    assert [(a.question, a.right) for a in found.answers] == [("Capital of Peru?", True)]
+
+
+def test_an_answer_to_another_question_answers_nothing(make: ModuleType) -> None:
+    found, _ = output(make, bend=lambda told: told[5].update(question="Capital of Chile?"))
+    assert (found.golden, found.answers) == ("0/1", ())
+
+
+def test_without_questions_the_timed_text_is_shown(make: ModuleType) -> None:
+    found, nulls = output(make, the_plan=make.plan(ask=[]), bend=lambda told: told.pop(5))
+    assert (found.text, found.golden, nulls["golden"]) == ("The river ran east.", None, "the plan asks no question")
+
+
+def test_equal_tokens_have_equal_hashes(make: ModuleType) -> None:
+    same, _ = output(make)
+    again, _ = output(make)
+    other, _ = output(make, bend=lambda told: told[3].update(token_ids=list(range(32))))
+    assert same.token_ids_hash == again.token_ids_hash != other.token_ids_hash
+
+
+def test_every_objection_is_a_finding_with_its_evidence(make: ModuleType) -> None:
+    objections = judge(make.evidence(stderr=b"LLM init error\n", boot_ms=9000.0))
+    assert [(f.code, f.evidence) for f in made.findings_of(objections)] == [
+        (Reason.ENGINE_ERROR.code, "LLM init error"),
+        (Reason.SUSPENDED.code, ""),
+    ]
+
+
+def test_every_generation_is_kept_raw(make: ModuleType) -> None:
+    samples = made.samples_of(make.evidence(bend=lambda told: told[3].update(finish="x" * 100)))
+    assert [sample.kind for sample in samples] == ["warmup", "timed", "timed", "answer"]
+    assert samples[1].decode_tps == 50.0
+    assert samples[1].finish == "x" * 40

@@ -1,0 +1,325 @@
+"""A phone's session on a phone that exists only here: every cell ends in exactly one record, whatever happens."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.bench.phone import ConnectedPhone
+from harness.bench.session import PhoneSession, RunContext, cell_config, cell_id_of
+from harness.core.errors import FarmError, PhoneLostError, ProbeError
+from harness.core.provider import Endpoint
+from harness.core.reasons import Reason
+from harness.core.transport import ShellResult
+from harness.payload.bundle import Bundle, BundleManifest
+from harness.payload.folder import PayloadFile, PayloadFolder
+from harness.payload.models import ModelFolder
+from harness.phone.identity import Identity
+from harness.plan.matrix import cells_of
+from harness.store.runfolder import RunFolder
+from harness.store.schema import CellConfig, CellRecord
+
+
+def bundle(sha256: str = "b", runner: Any = "farm_runner") -> Bundle:
+    manifest = BundleManifest(name="toy", runner=runner, backends=["cpu", "opencl"], program="run", files=["run"])
+    return Bundle(manifest, PayloadFolder(Path(), (PayloadFile("run", 1, sha256, True),)))
+
+
+def model(sha256: str = "m", bits: int | None = 4) -> ModelFolder:
+    return ModelFolder("toy", PayloadFolder(Path(), (PayloadFile("llm.mnn", 1, sha256),)), 80_000_000, bits)
+
+
+class FakeTransport:
+    name, serial, base_dir = "toy-1", "SERIAL", "/data/local/tmp/mnn-farm"
+    server: tuple[str, int] | None = ("127.0.0.1:6000", 41)
+
+    def __init__(self) -> None:
+        self.commands: list[list[str]] = []
+        self.fails_on: str | None = None
+
+    def shell(self, argv: Any, **_: object) -> ShellResult:
+        self.commands.append(list(argv))
+        if self.fails_on is not None and argv[0] == self.fails_on:
+            raise PhoneLostError(self.name, "gone")
+        return ShellResult(0, b"", b"")
+
+
+class FakeProbe:
+    """Has every payload already; a run gives what `run` makes."""
+
+    path = "/probe"
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        self._run = run
+        self.specs: list[Any] = []
+
+    def hash_tree(self, folder: str, _: float) -> dict[str, tuple[int, str]]:
+        return {"llm.mnn": (1, "m")} if "/models/" in folder else {"run": (1, "b")}
+
+    def run(self, spec: Any, *, on_event: Any, keep_raw: Any) -> Any:
+        self.specs.append(spec)
+        keep_raw.write(b'{"ev":"start"}\n')
+        return self._run()
+
+
+@pytest.fixture
+def session(make: ModuleType, tmp_path: Path) -> Callable[..., Any]:
+    """A session; `run` is what the probe returns or raises."""
+
+    def build(run: Any, *, facts: Any = None, **plan: Any) -> Any:
+        def go() -> Any:
+            if isinstance(run, Exception):
+                raise run
+            return run
+
+        chosen = make.plan(**plan)
+        transport, probe = FakeTransport(), FakeProbe(go)
+        phone = ConnectedPhone(
+            endpoint=Endpoint("toy-1", transport_serial="SERIAL"),
+            transport=cast("Any", transport),
+            probe=cast("Any", probe),
+            facts=facts or make.facts(),
+            identity=Identity("5c0ffee0-0000-4000-8000-000000000001"),
+            tier="mid",
+        )
+        folder = RunFolder.create(tmp_path / "run")
+        context = RunContext("r1", folder.path, chosen, bundle(), {"toy": model()})
+        made = PhoneSession(phone, context, lambda _: None)
+        return SimpleNamespace(
+            run=lambda: made.run_cell(cells_of(chosen)[0]),
+            session=made,
+            folder=folder,
+            transport=transport,
+            probe=probe,
+            cell=cells_of(chosen)[0],
+        )
+
+    return build
+
+
+def only_record(folder: RunFolder) -> CellRecord:
+    (record,) = folder.records()
+    return record
+
+
+def test_an_honest_cell_ends_in_an_ok_record(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events()), b"chatter\n"))
+    record = here.run()
+    assert record == only_record(here.folder)
+    assert (record.verdict.value, record.reason, record.detail) == ("ok", None, "")
+    assert (record.backend.actual, record.metrics.decode_tps.n, record.output.golden) == ("cpu", 2, "1/1")
+    assert (record.phone.id, record.phone.tier, record.adb.version) == (
+        "5c0ffee0-0000-4000-8000-000000000001",
+        "mid",
+        41,
+    )
+    assert (record.bundle.engine_version, record.attempt, record.run_id) == ("3.6.1", 1, "r1")
+
+
+def test_the_raw_output_lies_where_the_record_says(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events()), b"chatter\n"))
+    raw = here.folder.path / here.run().raw
+    assert (raw / "stderr").read_bytes() == b"chatter\n"
+    assert (raw / "stdout").read_bytes() == make.lines(make.events())
+    assert (raw / "events.jsonl").read_bytes() == b'{"ev":"start"}\n'
+    assert json.loads((raw / "command.json").read_text())["argv"] == list(here.probe.specs[0].argv)
+
+
+def test_each_attempt_has_a_number_and_a_raw_folder_of_its_own(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events())))
+    first, second = here.run(), here.run()
+    assert (first.attempt, second.attempt) == (1, 2)
+    assert (first.cell_id, first.raw) == (second.cell_id, second.raw.replace("/2/", "/1/"))
+    assert here.session.pushed_bytes == 0
+
+
+def test_a_refused_figure_is_kept_and_never_ok(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events()), b"LLM init error\n", boot_ms=9000.0))
+    record = here.run()
+    assert (record.verdict.value, record.reason, record.fault.value) == ("failed", "engine_error", "product")
+    assert record.metrics.decode_tps.n == 2
+    assert [finding.code for finding in record.findings] == ["engine_error", "suspended"]
+
+
+def test_what_is_ruled_out_is_recorded_without_touching_the_phone(
+    make: ModuleType, session: Callable[..., Any]
+) -> None:
+    here = session(make.run(), backends=["opencl"])
+    record = here.run()
+    assert (record.verdict.value, record.reason) == ("unsupported", "backend_missing_on_phone")
+    assert (record.raw, record.nulls["raw"], record.nulls["metrics"]) == (None, "nothing was run", "it never ran")
+    assert here.transport.commands == []
+
+
+def test_a_phone_lost_in_a_run_is_recorded_as_lost(session: Callable[..., Any]) -> None:
+    here = session(PhoneLostError("toy-1", "the cable was pulled"))
+    here.transport.fails_on = "rm"
+    record = here.run()
+    assert (record.reason, record.fault.value) == ("device_lost", "infra")
+    assert record.detail == "toy-1: the cable was pulled"
+    assert record.nulls["metrics"] == "the run ended before it was known"
+    assert record.raw is not None
+
+
+def test_a_finished_run_survives_a_phone_lost_while_cleaning_up(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events())))
+    here.transport.fails_on = "rm"
+    assert here.run().verdict.value == "ok"
+
+
+def test_the_work_folder_is_fresh_and_removed_even_after_a_failure(session: Callable[..., Any]) -> None:
+    here = session(ProbeError("toy-1", "what came is no event"))
+    assert here.run().reason == "harness_error"
+    made, removed = here.transport.commands
+    assert made[:2] == ["mkdir", "-p"]
+    assert removed == ["rm", "-rf", made[2]]
+    assert made[2] == here.probe.specs[0].work_dir
+    assert made[2].startswith("/data/local/tmp/mnn-farm/work/")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyError("bug"), "harness_error"),
+        (OSError(errno.ENOSPC, "No space left on device"), "host_disk_full"),
+        (OSError(errno.EIO, "Input/output error"), "harness_error"),
+    ],
+)
+def test_a_bug_of_ours_costs_one_cell_and_is_recorded_as_ours(
+    session: Callable[..., Any], error: Exception, reason: str
+) -> None:
+    here = session(error)
+    record = here.run()
+    assert record == only_record(here.folder)
+    assert record.reason == reason
+    assert type(error).__name__ in record.detail
+
+
+def test_evidence_that_breaks_our_own_code_still_makes_a_record(
+    make: ModuleType, session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("this evidence is poison")
+
+    monkeypatch.setattr("harness.bench.record.metrics_of", broken)
+    here = session(make.run(make.lines(make.events())))
+    record = here.run()
+    assert record == only_record(here.folder)
+    assert (record.reason, record.detail) == ("harness_error", "ValueError: this evidence is poison")
+    assert record.raw is not None
+
+
+@pytest.mark.parametrize(
+    "number",
+    [float("nan"), float("inf"), 0, -1, 1e-320, 1e308, 10**400],
+    ids=lambda n: f"{n:.0e}" if isinstance(n, float) else f"{len(str(n))} digits",
+)
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [
+        (1, "load_ms"),
+        (3, "prefill_ms"),
+        (3, "ttft_ms"),
+        (3, "token_ms"),
+        (3, "prompt_tokens"),
+        (3, "generated_tokens"),
+        (3, "index"),
+        (3, "engine_prefill_ms"),
+        (3, "token_ids"),
+        (2, "ttft_ms"),
+    ],
+)
+def test_no_number_of_a_runner_costs_the_record_or_becomes_ok(
+    make: ModuleType, session: Callable[..., Any], place: int, field: str, number: float
+) -> None:
+    told = make.events()
+    told[place][field] = [number] * 31 if field == "token_ms" else [number] if field == "token_ids" else number
+    harmless = isinstance(number, int) if field == "index" else field == "engine_prefill_ms" and number != 10**400
+    here = session(make.run(make.lines(told)))
+    record = here.run()
+    assert record == only_record(here.folder)
+    assert (record.verdict.value == "ok") == harmless
+    assert record.reason != "harness_error"
+
+
+def test_texts_that_are_no_unicode_are_kept_as_far_as_they_go(make: ModuleType, session: Callable[..., Any]) -> None:
+    stdout = make.lines(make.events()).replace(b"Lima.", rb"Lima \ud800!").replace(b"a session", b"\\udc80 session")
+    zone = "cpu\udcff"
+    here = session(make.run(stdout, b"\xff\xfe\n", zones=(zone,)), facts=make.facts(model="Toy\udc80"))
+    record = here.run()
+    assert record.verdict.value == "ok"
+    assert record == only_record(here.folder)
+    assert (record.output.text, record.phone.model, record.thermal.zone) == ("Lima \ufffd!", "Toy\ufffd", "cpu\ufffd")
+
+
+def test_a_phone_that_is_on_no_adb_server_says_so(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events())))
+    here.transport.server = None
+    record = here.run()
+    assert (record.adb.server, record.nulls["server"]) == (None, "this phone is not on adb")
+
+
+def test_a_cell_whose_worker_died_is_recorded_too(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run())
+    record = here.session.record_failure(here.cell, FarmError("worker gone", reason=Reason.HARNESS_ERROR))
+    assert (only_record(here.folder), record.reason, record.detail) == (record, "harness_error", "worker gone")
+
+
+# --- the cell's id ---
+
+
+def test_every_field_of_the_config_changes_the_cells_id(make: ModuleType) -> None:
+    base = cell_config(cells_of(make.plan())[0], make.plan())
+    other: dict[str, Any] = {
+        "kind": "sustained",
+        "backend": "opencl",
+        "threads": 5,
+        "precision": "high",
+        "memory": "high",
+        "affinity": "f0",
+        "engine": {"use_mmap": True},
+        "prompt_hash": "x",
+        "prompt_tokens": 9,
+        "generate_tokens": 33,
+        "context_tokens": 1,
+        "warmups": 2,
+        "repeats": 3,
+    }
+    assert set(other) == set(CellConfig.model_fields) - {"sampler"}
+    ids = {cell_id_of("p", model(), bundle(), base)}
+    for field, value in other.items():
+        ids.add(cell_id_of("p", model(), bundle(), base.model_copy(update={field: value})))
+    assert len(ids) == len(other) + 1
+
+
+def test_phone_model_and_bundle_change_the_cells_id(make: ModuleType) -> None:
+    config = cell_config(cells_of(make.plan())[0], make.plan())
+    base = cell_id_of("p", model(), bundle(), config)
+    assert cell_id_of("q", model(), bundle(), config) != base
+    assert cell_id_of("p", model("other"), bundle(), config) != base
+    assert cell_id_of("p", model(), bundle("other"), config) != base
+    assert len(base) == 64
+
+
+def test_names_ports_and_times_do_not_change_the_cells_id(make: ModuleType) -> None:
+    config = cell_config(cells_of(make.plan())[0], make.plan())
+    renamed = ModelFolder("other name", PayloadFolder(Path("/elsewhere"), model().folder.files), 7, None)
+    assert cell_id_of("p", renamed, bundle(), config) == cell_id_of("p", model(), bundle(), config)
+
+
+def test_the_questions_change_the_cells_id_and_what_is_expected_does_not(make: ModuleType) -> None:
+    def of(**plan: Any) -> str:
+        chosen = make.plan(**plan)
+        return cell_id_of("p", model(), bundle(), cell_config(cells_of(chosen)[0], chosen))
+
+    ask = {"question": "Capital of Peru?", "expect": "lima"}
+    assert of(ask=[ask]) == of(ask=[{**ask, "expect": "Lima city"}])
+    assert of(ask=[ask]) != of(ask=[{**ask, "question": "Capital of Chile?"}])
+    assert of(ask=[ask]) != of(ask=[{**ask, "max_tokens": 8}])
+    assert of(ask=[ask]) != of(ask=[])

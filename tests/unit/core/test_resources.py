@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.core.resources import cache_dir, data_root
+
+
+def test_the_data_root_holds_what_belongs_to_the_product() -> None:
+    assert (data_root() / "profiles" / "tiers.toml").is_file()
+    assert (data_root() / "device_bins" / "runner" / "bundle.toml").is_file()
+
+
+def test_the_cache_can_be_moved_and_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MNN_FARM_CACHE", str(tmp_path / "here"))
+    folder = cache_dir("models", "x")
+    assert folder == tmp_path / "here" / "models" / "x"
+    assert folder.is_dir()
+    assert cache_dir("models", "x") == folder
+
+
+def test_an_empty_variable_moves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MNN_FARM_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_dir() == tmp_path / "mnn-farm"

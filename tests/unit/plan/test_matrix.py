@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.plan.matrix import cells_of
+from harness.plan.model import Plan
+
+
+def cells(**over: Any) -> list[Any]:
+    base = {"models": ["a"], "backends": ["cpu"], "threads": [1], "priority": []}
+    return cells_of(Plan.model_validate({**base, **over}))
+
+
+def test_every_combination_is_there_once() -> None:
+    made = cells(
+        models=["a", "b"], threads=[1, 2], precision=["low", "high"], memory=["low", "high"], prompt_tokens=[8, 16],
+        generate_tokens=[4, 8], engine={"use_mmap": [True, False], "chunk": 64},
+    )  # fmt: skip
+    assert len(made) == 2**7
+    assert len({repr(cell) for cell in made}) == len(made)
+    assert {cell.engine["chunk"] for cell in made} == {64}
+
+
+def test_a_gpu_runs_once_whatever_the_threads() -> None:
+    made = cells(backends=["cpu", "opencl", "vulkan"], threads=[1, 2, 4])
+    assert [(c.backend, c.threads) for c in made if c.backend != "cpu"] == [("opencl", 68), ("vulkan", 4)]
+    assert [c.threads for c in made if c.backend == "cpu"] == [1, 2, 4]
+
+
+def test_a_gpu_still_varies_with_everything_else() -> None:
+    made = cells(backends=["opencl"], threads=[1, 2], precision=["low", "high"])
+    assert [(c.threads, c.precision) for c in made] == [(68, "low"), (68, "high")]
+
+
+def test_the_axes_of_priority_are_gone_through_before_any_other_moves() -> None:
+    made = cells(models=["a", "b"], threads=[1, 2], precision=["low", "high"], priority=["precision", "threads"])
+    assert [(c.model, c.precision, c.threads) for c in made] == [
+        ("a", "low", 1),
+        ("a", "low", 2),
+        ("a", "high", 1),
+        ("a", "high", 2),
+        ("b", "low", 1),
+        ("b", "low", 2),
+        ("b", "high", 1),
+        ("b", "high", 2),
+    ]
+    turned = cells(models=["a", "b"], threads=[1, 2], precision=["low", "high"], priority=["threads", "models"])
+    assert [(c.precision, c.threads, c.model) for c in turned][:4] == [
+        ("low", 1, "a"),
+        ("low", 1, "b"),
+        ("low", 2, "a"),
+        ("low", 2, "b"),
+    ]
+
+
+def test_an_order_changes_no_cell() -> None:
+    axes: dict[str, Any] = {"models": ["a", "b"], "threads": [1, 2], "backends": ["cpu", "opencl"]}
+    one, other = cells(**axes, priority=["threads"]), cells(**axes, priority=["models", "models", "backends"])
+    assert sorted(map(repr, one)) == sorted(map(repr, other))
+
+
+def test_an_engine_value_that_is_swept_twice_is_one_cell() -> None:
+    assert len(cells(engine={"chunk": [64, 64]})) == 1
+
+
+@pytest.mark.parametrize(
+    ("over", "label"),
+    [
+        ({}, "cpu-t1-low-p64-g32"),
+        ({"memory": ["high"]}, "cpu-t1-low-mhigh-p64-g32"),
+        ({"backends": ["opencl"]}, "opencl-low-p64-g32"),
+        ({"engine": {"use_mmap": True, "chunk": 8}}, "cpu-t1-low-p64-g32-chunk=8-use_mmap=True"),
+    ],
+)
+def test_a_cells_label_says_what_it_is(over: dict[str, Any], label: str) -> None:
+    assert [cell.label for cell in cells(**over)] == [label]

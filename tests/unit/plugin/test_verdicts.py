@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.core.reasons import Outcome, Reason
+from harness.plugin.verdicts import exit_status, outcome_of
+
+
+def record(reason: Reason | None) -> Any:
+    return SimpleNamespace(why=reason)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status"),
+    [
+        ([], 0),
+        ([None], 0),
+        ([None, Reason.BACKEND_MISSING_ON_PHONE], 0),
+        ([Reason.DEVICE_LOST, None], 10),
+        ([Reason.NOISY], 10),
+        ([Reason.DEVICE_LOST, Reason.BACKEND_FALLBACK], 1),
+        ([Reason.HARNESS_ERROR], 1),
+        ([Reason.MODEL_INCOMPLETE, Reason.DEVICE_LOST], 1),
+        ([Reason.OUT_OF_TIME], 0),
+    ],
+)
+def test_exit_status_says_whose_fault_a_red_run_is(reasons: list[Reason | None], status: int) -> None:
+    red = any(reason is not None and reason.outcome is not Outcome.SKIPPED for reason in reasons)
+    assert exit_status([record(reason) for reason in reasons], 1 if red else 0) == status
+
+
+@pytest.mark.parametrize("pytests_own", [2, 3, 4, 5])
+def test_pytests_own_status_stays(pytests_own: int) -> None:
+    assert exit_status([record(Reason.DEVICE_LOST)], pytests_own) == pytests_own
+
+
+def test_a_failure_that_has_no_record_stays_a_failure() -> None:
+    assert exit_status([record(None)], 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        (None, Outcome.PASSED),
+        (Reason.BACKEND_NOT_BUILT, Outcome.SKIPPED),
+        (Reason.PHONE_GONE, Outcome.SKIPPED),
+        (Reason.CRASH, Outcome.FAILED),
+        (Reason.REBOOTED, Outcome.FAILED),
+        (Reason.BAD_PLAN, Outcome.ERROR),
+        (Reason.UNPARSED_OUTPUT, Outcome.ERROR),
+    ],
+)
+def test_the_outcome_follows_verdict_and_fault(reason: Reason | None, outcome: Outcome) -> None:
+    assert outcome_of(record(reason)) is outcome

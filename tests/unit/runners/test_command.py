@@ -1,0 +1,69 @@
+"""The command that is built is one that the runner's own option parser understands."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from harness.core.resources import data_root
+from harness.payload.bundle import Bundle, BundleManifest, default_bundle
+from harness.payload.folder import PayloadFolder
+from harness.plan.matrix import cells_of
+from harness.plan.model import Plan
+from harness.runners.farm_runner import PROMPT_TEXT, build_command, prompt_hash
+
+
+@pytest.fixture(scope="module")
+def runner() -> ModuleType:
+    path = data_root() / "device_bins" / "runner" / "farm_runner.py"
+    spec = importlib.util.spec_from_file_location("farm_runner_options", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def plan(**over: Any) -> Plan:
+    base = {"models": ["toy"], "backends": ["cpu"], "threads": [4], "warmups": 2, "repeats": 3}
+    return Plan.model_validate({**base, **over})
+
+
+def command(bundle: Bundle | None = None, **over: Any) -> tuple[str, ...]:
+    chosen = plan(**over)
+    return build_command(bundle or default_bundle(), "/b", "/m", "/w", cells_of(chosen)[0], chosen)
+
+
+def test_the_runner_understands_every_option(runner: ModuleType) -> None:
+    asked = [{"question": 'Say "ü", [x] & $HOME?', "expect": ".", "max_tokens": 9}, {"question": "?", "expect": "."}]
+    argv = command(
+        backends=["opencl"], precision=["normal"], memory=["high"], prompt_tokens=[48], generate_tokens=[16],
+        engine={"use_mmap": True, "chunk": 64, "power": "high"}, ask=asked,
+    )  # fmt: skip
+    assert argv[:2] == ("python3", "/b/farm_runner.py")
+    options = runner.parse_options(argv[2:])
+    assert (options.model, options.work_dir, options.backend, options.threads) == (Path("/m"), Path("/w"), "opencl", 68)
+    assert (options.precision, options.memory, options.require_backend) == ("normal", "high", True)
+    assert (options.prompt_tokens, options.generate_tokens, options.warmups, options.repeats) == (48, 16, 2, 3)
+    assert dict(options.engine) == {"use_mmap": True, "chunk": 64, "power": "high"}
+    assert options.prompt_text == PROMPT_TEXT
+    assert options.ask == [('Say "ü", [x] & $HOME?', 9), ("?", 32)]
+
+
+def test_a_program_of_its_own_is_started_without_python() -> None:
+    manifest = BundleManifest(name="toy", runner="farm_runner", backends=["cpu"], program="bin/run", files=["bin/run"])
+    assert command(Bundle(manifest, PayloadFolder(Path(), ())))[:2] == ("/b/bin/run", "--model")
+
+
+def test_the_hash_of_what_is_asked_is_short_and_follows_the_questions() -> None:
+    ask = {"question": "A?", "expect": "."}
+    hashes = [
+        prompt_hash(plan(ask=asks)) for asks in ([], [ask], [{**ask, "max_tokens": 5}], [{**ask, "question": "B?"}])
+    ]
+    assert len(set(hashes)) == 4
+    assert all(len(one) == 16 for one in hashes)
+    assert prompt_hash(plan(ask=[ask])) == prompt_hash(plan(ask=[{**ask, "expect": "other"}], threads=[1]))
