@@ -45,19 +45,21 @@ class BundleManifest(BaseModel):
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that can be pushed. ``folder`` is what it was read from: the manifest, and files or source."""
+    """A bundle that can be pushed. ``folder`` holds the files to push, or the source of the program to build."""
 
     manifest: BundleManifest
     folder: PayloadFolder
 
     @property
     def hash(self) -> str:
-        """What tells it from every other bundle, its manifest included; 64 hex digits, the same for every ABI.
+        """What tells it from every other bundle; 64 hex digits, the same for every ABI.
 
-        A program that is built counts with its source, compiler and options.
+        Other words in the manifest (arguments, say) are another bundle, though the same files are pushed. A program
+        that is built counts with its source, compiler and options.
         """
         made_by = self._program().build_key() if self.manifest.build else ""
-        return content_id({"folder": self.folder.hash, "build": made_by}) if made_by else self.folder.hash
+        manifest = self.manifest.model_dump(mode="json", by_alias=True)
+        return content_id({"manifest": manifest, "folder": self.folder.hash, "build": made_by})
 
     def payload(self, abis: Sequence[str], say: Callable[[str], None] = lambda _: None) -> PayloadFolder:
         """Return what is pushed to a phone that runs ``abis``, the one it likes best first; built if need be.
@@ -100,9 +102,7 @@ def read_bundle(path: Path) -> Bundle:
         raise ConfigError(f"{file}: files is missing or empty", remedy="list what is to be pushed")
     if manifest.program not in manifest.files:
         raise ConfigError(f"{file}: program {manifest.program!r} is not among its files", remedy="add it there")
-    # The manifest is part of the content: other arguments are another bundle.
-    files = dict.fromkeys((MANIFEST, *manifest.files))
-    return Bundle(manifest, read_folder(path, only=files, executable=lambda name: name == manifest.program))
+    return Bundle(manifest, read_folder(path, only=manifest.files, executable=lambda name: name == manifest.program))
 
 
 def _source(file: Path, manifest: BundleManifest) -> list[str]:
@@ -114,7 +114,7 @@ def _source(file: Path, manifest: BundleManifest) -> list[str]:
             f"{file}: a program that is built needs abis, a plain name and no files",
             remedy="remove files and list the ABIs",
         )
-    return [MANIFEST, *source]
+    return source
 
 
 def default_bundle() -> Bundle:
