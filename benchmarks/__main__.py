@@ -7,13 +7,14 @@ import os
 import platform
 import sys
 
-from benchmarks import adb, runner
+from benchmarks import adb, runner, synthetic_timing
 
 MEASURED = {
     "adb_shell_round_trip": adb.shell_round_trip,
     "adb_push": adb.push,
     "probe_cpu": runner.probe_cpu,
     "stepping_against_engine_loop": runner.stepping,
+    "synthetic_runner_timing_error": synthetic_timing.measure,
 }
 
 
