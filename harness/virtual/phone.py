@@ -59,6 +59,7 @@ def _write_files(state: PhoneState, profile: Profile, host: Host) -> None:
         *(tree.Node(file.path, tree.stand_in(file.size_bytes)) for file in profile.files),
         tree.Node("/system/lib/adbd"),
         *(tree.Node(mount.place) for mount in host.python.mounts),
+        tree.Node("/log"),
         tree.Node("/proc/meminfo", tree.meminfo(profile).encode()),
         tree.Node("/proc/cpuinfo", tree.cpuinfo(profile).encode()),
         tree.Node("/proc/boot_id", f"{uuid.uuid4()}\n".encode()),
@@ -75,6 +76,7 @@ def _phone_mounts(state: PhoneState) -> Iterator[Mount]:
     yield bind(state.run / "proc" / "meminfo", "/proc/meminfo")
     yield bind(state.run / "proc" / "cpuinfo", "/proc/cpuinfo")
     yield bind(state.run / "proc" / "boot_id", "/proc/sys/kernel/random/boot_id")
+    yield bind(state.logs, "/dev/log", writable=True)
     yield bind(state.data, "/data", writable=True)
     yield bind(state.shared_storage, "/storage/emulated/0", writable=True)
     yield Mount("symlink", "/storage/emulated/0", "/sdcard")

@@ -38,6 +38,11 @@ class PhoneState:
         return self.folder / "run"
 
     @property
+    def logs(self) -> Path:
+        """The phone's own log (:mod:`harness.virtual.logbuffer`), which the phone sees as ``/dev/log``."""
+        return self.run / "log"
+
+    @property
     def log(self) -> Path:
         """What adbd and the sandbox said since the last start."""
         return self.folder / "log.txt"
