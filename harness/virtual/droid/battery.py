@@ -39,7 +39,7 @@ def dump(store: Store) -> list[str]:
         f"  temperature: {battery['temperature']}",
         f"  technology: {spec['technology']}",
     ]
-    if store.sdk >= 34 and spec["layout"] == "aosp":
+    if store.sdk >= 35 and spec["layout"] == "aosp":
         lines += ["  Charging state: 0", "  Charging policy: 0"]
     if store.sdk >= 34 or spec["layout"] == "samsung":
         lines.append("  Capacity level: -1")
