@@ -9,6 +9,7 @@ lmkd is late.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ PHYSICS_S = 0.1
 """Processor time comes in ticks of 10 ms, so a shorter span would be mostly noise."""
 COOLING_S = 0.5
 PUBLISH_S = 0.5
+_EARLY_S = 0.0005
 _BUSY_CORES = 0.05
 _SLOWED_CORES = 0.05
 """Who uses less than this loses nothing by a slower clock and is not stopped: the probe that watches, a shell."""
@@ -99,7 +101,7 @@ class Behaviour:
 
     def step(self, now_s: float) -> float:
         """Do what is due and return when the next thing is."""
-        if now_s >= self._poll_due_s:
+        if now_s >= self._poll_due_s - _EARLY_S:
             self._poll(now_s)
         if self.heat.cap < 1.0 and self._hungry:
             if now_s >= self._duty_due_s:
@@ -122,7 +124,7 @@ class Behaviour:
     def _poll(self, now_s: float) -> None:
         idle = self._tree.is_idle()
         if idle and not self._busy:
-            self._poll_due_s = now_s + IDLE_POLL_S
+            self._poll_due_s = next_idle_poll(now_s)
             if self.power.advance(now_s, plugged=self.battery.plugged != "none"):
                 self._published = None
             if now_s - self._physics_s >= (PUBLISH_S * 20 if self.heat.is_cold else COOLING_S):
@@ -135,7 +137,7 @@ class Behaviour:
         if not self._busy:  # something began less than a poll ago: until then nothing was used
             self._advance(now_s, 0.0)
         self._busy = not idle
-        self._poll_due_s = now_s + (IDLE_POLL_S if idle else BUSY_POLL_S)
+        self._poll_due_s = next_idle_poll(now_s) if idle else now_s + BUSY_POLL_S
         self._watch_memory(snapshot)
         if asked := self._mailbox.new_request():
             self.power.apply(asked, now_s)
@@ -278,6 +280,11 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
+def next_idle_poll(now_s: float) -> float:
+    """Return the next of the times that all idle phones share, so that the supervisor wakes once for all of them."""
+    return (math.floor(now_s / IDLE_POLL_S + 1e-3) + 1) * IDLE_POLL_S
+
+
 class BehaviourLoop:
     """Steps all phones of one supervisor."""
 
@@ -294,18 +301,12 @@ class BehaviourLoop:
             behaviour.stop()
 
     def step(self, now_s: float) -> float | None:
-        """Step every phone that is due; return in how many seconds to call again, ``None`` if there is no phone.
-
-        Phones that idle are stepped together, so that the supervisor wakes once for all of them.
-        """
+        """Step every phone that is due; return in how many seconds to call again, ``None`` if there is no phone."""
         if not self._due:
             return None
         for behaviour, due_s in self._due.items():
-            if due_s <= now_s + 0.0005:
-                next_s = behaviour.step(now_s)
-                if next_s - now_s >= IDLE_POLL_S:
-                    next_s = (next_s // IDLE_POLL_S) * IDLE_POLL_S
-                self._due[behaviour] = next_s
+            if due_s <= now_s + _EARLY_S:
+                self._due[behaviour] = behaviour.step(now_s)
         return max(0.0, min(self._due.values()) - now_s)
 
     def stop(self) -> None:
