@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.virtual.adbd import packets
+from harness.virtual.adbd.condition import Behaviour
 from harness.virtual.adbd.packets import Header
 from harness.virtual.adbd.transport import WINDOW_BYTES, Service, Stream, StreamClosedError, Transport
 
@@ -54,12 +55,17 @@ class Peer:
         return header.arg0
 
 
+def quiet() -> Behaviour:
+    """A link without faults."""
+    return Behaviour(lambda _event: None, lambda: None)
+
+
 def talk(service: Service, script: Callable[[Peer], Awaitable[None]]) -> None:
     """Run ``script`` against a transport whose only service is ``service``, called ``x``."""
 
     async def both() -> None:
         ours, theirs = _tcp_pair()
-        transport = Transport(ours, b"device::", lambda name: service if name == b"x" else None)
+        transport = Transport(ours, b"device::", lambda name: service if name == b"x" else None, quiet())
         serving = asyncio.create_task(transport.run())
         with theirs:
             await asyncio.wait_for(script(Peer(theirs)), 10)
