@@ -46,7 +46,7 @@ def userland_spec(profile: Profile) -> dict[str, Any]:
             "version": gpu.version,
             "snapshot": gpu.snapshot and profile.build.sdk >= 31,
         },
-        "display": {"width": gpu.width, "height": gpu.height, "density": gpu.density},
+        "display": {"width": gpu.width, "height": gpu.height, "density": gpu.density, "dozes": gpu.dozes},
         "data_kb": profile.data_kb,
         "now": vitals.service_state(profile, vitals.idle(profile), 0),
     }

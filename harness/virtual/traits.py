@@ -98,7 +98,7 @@ class Battery(Part):
 
 
 class Gpu(Part):
-    """What ``dumpsys SurfaceFlinger`` and ``dumpsys gpu`` tell of the GPU. ``kgsl`` adds Qualcomm's nodes."""
+    """What services tell of GPU and screen. ``kgsl_model`` adds the nodes of Qualcomm's driver."""
 
     vendor: Text
     renderer: Text
@@ -110,3 +110,5 @@ class Gpu(Part):
     width: Annotated[int, Field(ge=240, le=8192)] = 1080
     height: Annotated[int, Field(ge=240, le=8192)] = 2400
     density: Annotated[int, Field(ge=120, le=960)] = 420
+    dozes: bool = False
+    """Whether a screen that is off shows the time, so that the phone says ``Dozing`` and not ``Asleep``."""

@@ -263,7 +263,7 @@ def test_a_phone_on_its_cable_runs_on_with_its_screen_off(phones: dict[str, Phon
 
     wait_until(lambda: ticks() > 0, "the first tick")
     phone.says("input keyevent 223")
-    assert "mWakefulness=Asleep" in phone.says("dumpsys power")
+    assert "mWakefulness=Dozing" in phone.says("dumpsys power")
     asleep = ticks()
     wait_until(lambda: ticks() > asleep, "a tick with the screen off")
     phone.says("input keyevent 224")

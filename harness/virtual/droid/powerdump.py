@@ -16,7 +16,7 @@ def power(store: Store) -> list[str]:
         "",
         "Power Manager State:",
         "  mDirty=0x0",
-        f"  mWakefulness={awake}",
+        f"  mWakefulness={'Dozing' if awake == 'Asleep' and store.spec['display']['dozes'] else awake}",
         "  mWakefulnessChanging=false",
         f"  mIsPowered={str(bool(battery['plugged'])).lower()}",
         f"  mPlugType={battery['plugged']}",

@@ -85,6 +85,14 @@ def test_keys_switch_the_screen_at_once(run: Run) -> None:
     assert "mWakefulness=Awake" in run("dumpsys power")
 
 
+@pytest.mark.parametrize(("phone", "word"), [("high", "Asleep"), ("exynos", "Dozing")], indirect=["phone"])
+def test_a_screen_that_shows_the_time_dozes(run: Run, word: str) -> None:
+    run("input keyevent SLEEP")
+    power = run("dumpsys power")
+    assert f"mWakefulness={word}\n" in power
+    assert "Display Power: state=OFF" in power
+
+
 def test_the_state_from_outside_counts_once_it_includes_the_request(run: Run, phone: Any) -> None:
     run("input keyevent 223")
     number = phone.store().asked["number"]

@@ -12,6 +12,7 @@ import pytest
 from harness.phone.getprop import parse_getprop
 from harness.phone.thermal import celsius
 from harness.virtual import memory, tree
+from harness.virtual.adbd.crashtext import Crash, Frame, Phone, block, fatal_line
 from harness.virtual.droid import battery, gpu, meminfo, thermal
 from harness.virtual.profile import load_profile
 
@@ -147,3 +148,36 @@ def test_zones_have_names_of_their_makers(name: str) -> None:
         if not any(re.search(pattern, zone.type) for pattern in patterns) and zone.type.lower() not in text.lower()
     ]
     assert unknown == []
+
+
+def quoted_away(line: str) -> str:
+    return re.sub(r"\d+", "#", re.sub(r"'[^']*'", "''", line)).strip()
+
+
+@needs_samples
+@pytest.mark.parametrize("name", FIVE)
+def test_lmkd_words_a_kill_as_real_ones_do(name: str) -> None:
+    profile = load_profile(name)
+    victim = memory.Holder(4711, "/data/local/tmp/runner", 900_000, 880_000, 12)
+    real = (SAMPLES / "14_lmk_oom.txt").read_text("utf-8", "replace")
+    known = quoted_away(real.replace("%d", "1").replace("\n", " ").replace("<6>", ""))
+    known = " ".join(known.replace("'%s'", "''").split())
+    for line in memory.kill_report(victim, profile.memory, profile.build.sdk, 2000).text.split("\n"):
+        assert " ".join(quoted_away(line).split()) in known
+
+
+@needs_samples
+@pytest.mark.parametrize("sdk", [26, 29, 31, 34, 36])
+def test_a_crash_block_has_lines_of_real_ones(sdk: int) -> None:
+    crash = Crash(
+        pid=2211, tid=2211, uid=2000, name="runner", process="./runner", command="./runner", signal=11, code=1,
+        executable="/data/local/tmp/runner", address=0x7F00DEAD0010, sender_pid=0, sender_uid=0, uptime_s=3,
+        registers={}, frame=Frame(0x1234, "/data/local/tmp/runner"),
+    )  # fmt: skip
+    real = (SAMPLES / "10_crash_debuggerd_logcat.txt").read_text("utf-8", "replace")
+    real += (SAMPLES / "11_tombstone.txt").read_text("utf-8", "replace")
+    for line in block(crash, Phone(sdk, "f", "arm64", "6.1", 4096), "2026-03-04 05:06:07.123456789+0100"):
+        start = re.split(r"\d|\./|/data| '", line.strip())[0]
+        assert start in real, line
+    assert "signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x" in real
+    assert re.sub(r"0x\w+.*", "", fatal_line(crash)) in real
