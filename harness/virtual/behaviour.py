@@ -9,6 +9,7 @@ lmkd is late.
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import signal
@@ -35,9 +36,12 @@ PHYSICS_S = 0.1
 COOLING_S = 0.5
 PUBLISH_S = 0.5
 _EARLY_S = 0.0005
+_AFTER_TROUBLE_S = 5.0
 _BUSY_CORES = 0.05
 _SLOWED_CORES = 0.05
 """Who uses less than this loses nothing by a slower clock and is not stopped: the probe that watches, a shell."""
+
+log = logging.getLogger(__name__)
 
 
 class Behaviour:
@@ -306,7 +310,11 @@ class BehaviourLoop:
             return None
         for behaviour, due_s in self._due.items():
             if due_s <= now_s + _EARLY_S:
-                self._due[behaviour] = behaviour.step(now_s)
+                try:
+                    self._due[behaviour] = behaviour.step(now_s)
+                except OSError as error:  # a full disk of this PC, say: the other phones live on
+                    log.error("a phone's state cannot be written: %s", error)
+                    self._due[behaviour] = now_s + _AFTER_TROUBLE_S
         return max(0.0, min(self._due.values()) - now_s)
 
     def stop(self) -> None:

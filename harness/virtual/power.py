@@ -13,6 +13,7 @@ from typing import Any
 
 SUSPEND_AFTER_S = 3.0
 DEFAULT_TIMEOUT_S = 600.0
+_MOST_MS = 2**31
 
 
 class PowerState:
@@ -29,7 +30,7 @@ class PowerState:
     def apply(self, asked: Mapping[str, Any], now_s: float) -> None:
         """Take over what commands of the phone asked for; see :mod:`harness.virtual.droid.store`."""
         timeout_ms = asked.get("screen_off_timeout_ms")
-        if isinstance(timeout_ms, int) and timeout_ms > 0:
+        if isinstance(timeout_ms, int) and 0 < timeout_ms < _MOST_MS:
             self._timeout_s = timeout_ms / 1000
         stay_on = asked.get("stay_on")
         if isinstance(stay_on, int):

@@ -70,7 +70,7 @@ def dump(store: Store) -> list[str]:
     lines.append("Cached temperatures:")
     if thermal["hal"] == "none":
         return [*lines, "HAL Ready: false"]
-    lines += [_temperature(sensor) for sensor in sensors if sensor["type"] >= 0]
+    lines += [_temperature(sensor) for sensor in _cached(store, sensors)]
     version = "AIDL 1 " if thermal["hal"] == "aidl" else thermal["hal"]
     lines += ["HAL Ready: true", "HAL connection:", f"\tThermalHAL {version} connected: yes"]
     lines.append("Current temperatures from HAL:")
@@ -85,6 +85,16 @@ def dump(store: Store) -> list[str]:
         if thermal["thresholds"] != "empty":
             lines += [style(sensor) for sensor in sensors if sensor["limits"]]
     return lines
+
+
+def _cached(store: Store, sensors: list[Table]) -> list[Table]:
+    """Return what the service remembers. The HAL calls back when a status changes; the rest is as old as the boot."""
+    old = store.spec["now"]["zones"]
+    return [
+        sensor if sensor["status"] or sensor["zone"] is None else {**sensor, "value": old[sensor["zone"]]}
+        for sensor in sensors
+        if sensor["type"] >= 0
+    ]
 
 
 def _temperature(sensor: Table) -> str:

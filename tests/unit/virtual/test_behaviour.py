@@ -195,3 +195,15 @@ def test_phones_that_idle_are_stepped_together(life: Life) -> None:
     assert wakes <= 11
     loop.stop()
     assert loop.step(now_s) is None
+
+
+def test_a_phone_whose_state_cannot_be_written_does_not_end_the_others(life: Life) -> None:
+    loop = BehaviourLoop()
+    loop.add(life.behaviour)
+    life.behaviour.plug("ac")
+    (now_folder(life.run) / "now.json.new").mkdir()
+    assert loop.step(life.now_s) == pytest.approx(5.0)
+    (now_folder(life.run) / "now.json.new").rmdir()
+    life.behaviour.plug("usb")
+    loop.step(life.now_s + 5.0)
+    assert '"plugged":2' in (now_folder(life.run) / "now.json").read_text()

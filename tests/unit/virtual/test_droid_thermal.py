@@ -48,6 +48,15 @@ def test_a_hot_chip_alone_does_not_raise_the_phones_status(droid: Droid) -> None
     assert "\tCoolingDevice{mValue=2, mType=2, mName=thermal-cpufreq-7}" in lines
 
 
+def test_what_the_service_remembers_is_stale_until_a_status_changes(droid: Droid) -> None:
+    lines = thermal.dump(droid("high", chip_rise_c=20.0, skin_rise_c=12.0).store())
+    cached, live = (between(lines, f"{start}:") for start in ("Cached temperatures", "Current temperatures from HAL"))
+    assert "\tTemperature{mValue=33.0, mType=0, mName=CPU7, mStatus=0}" in cached
+    assert "\tTemperature{mValue=53.0, mType=0, mName=CPU7, mStatus=0}" in live
+    skin = "\tTemperature{mValue=41.24, mType=3, mName=skin, mStatus=2}"
+    assert (skin in cached, skin in live) == (True, True)
+
+
 def test_a_phone_that_reports_no_status_stays_at_0_however_hot(droid: Droid) -> None:
     lines = thermal.dump(droid("exynos", chip_rise_c=60.0, skin_rise_c=40.0).store())
     assert "Thermal Status: 0" in lines

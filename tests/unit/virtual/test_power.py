@@ -34,6 +34,7 @@ def test_a_phone_told_to_stay_on_while_plugged_does() -> None:
 def test_nonsense_from_the_phone_changes_nothing() -> None:
     power = PowerState(0.0)
     power.apply({"stay_on": [], "screen_off_timeout_ms": "x", "wakefulness": 3}, 0.0)
+    power.apply({"screen_off_timeout_ms": 10**400}, 0.0)
     assert power.wakefulness == "Awake"
     power.advance(DEFAULT_TIMEOUT_S - 1, plugged=False)
     assert power.wakefulness == "Awake"
