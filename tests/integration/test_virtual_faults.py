@@ -14,6 +14,7 @@ import pytest
 from harness.core.adbprogram import find_adb
 from harness.core.errors import ConfigError, HostError
 from harness.core.provider import Endpoint
+from harness.core.resources import cache_dir
 from harness.virtual.control import PhoneControl
 from harness.virtual.provider import VirtualPhones
 from harness.virtual.sandbox import find_sandbox
@@ -109,13 +110,13 @@ def test_an_offline_phone_is_listed_as_offline(phone: Phone) -> None:
 
 def test_a_phone_that_does_not_know_the_key_is_unauthorized_until_it_is_accepted(phone: Phone) -> None:
     phone.control.inject("unauthorized")
-    assert phone.listed() == "unauthorized"
+    until(lambda: phone.listed() == "unauthorized", "unauthorized")
     assert b"device unauthorized" in phone.shell("true").stderr
     subprocess.run(phone.argv("disconnect", phone.serial), capture_output=True, timeout=20, check=True)
     connect = subprocess.run(phone.argv("connect", phone.serial), capture_output=True, timeout=20, check=False)
     assert connect.stdout == f"failed to authenticate to {phone.serial}\n".encode()
     phone.control.heal()
-    assert phone.listed() == "device"
+    until(lambda: phone.listed() == "device", "the accepted phone")
 
 
 def test_a_phone_whose_cable_is_pulled_is_gone(phone: Phone) -> None:
@@ -258,10 +259,12 @@ def test_a_clock_that_jumped_is_off_by_that_much_in_date(phone: Phone) -> None:
 
 def test_on_a_phone_asleep_what_ran_stands_still_and_goes_on_when_it_wakes(phone: Phone) -> None:
     loop = f"while sleep 0.05; do echo >> {TMP}/ticks; done"
-    phone.shell(f"rm -f {TMP}/ticks; setsid sh -c '{loop}' >/dev/null 2>&1 </dev/null &")
+    phone.shell(f"setsid sh -c '{loop}' >/dev/null 2>&1 </dev/null &")
+
+    file = cache_dir("virtual") / phone.endpoint.name / "data/local/tmp/ticks"  # a shell would be stopped too
 
     def ticks() -> int:
-        return int(phone.shell(f"wc -l < {TMP}/ticks").stdout or 0)
+        return file.stat().st_size if file.exists() else 0
 
     until(lambda: ticks() > 0, "a first tick")
     phone.control.inject("asleep")
