@@ -190,12 +190,17 @@ class Transport:
         self._outbox.clear()
         self._shut_down()
 
+    @property
+    def waits_for_a_person(self) -> bool:
+        """Whether a computer has offered its key and was not accepted yet."""
+        return self._token is not None and bool(self._offered_key)
+
     def reconsider(self) -> None:
         """Go online if a computer that waits for its key to be accepted no longer has to."""
         if self._token is None:
             return
         now = self._behaviour.now
-        if not now.auth or (self._offered_key and self._offered_key in now.keys):
+        if not now.auth or (self.waits_for_a_person and self._offered_key in now.keys):
             self._go_online()
 
     def _shut_down(self) -> None:
