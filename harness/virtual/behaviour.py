@@ -38,6 +38,7 @@ PUBLISH_S = 0.5
 _EARLY_S = 0.0005
 _AFTER_TROUBLE_S = 5.0
 _BUSY_CORES = 0.05
+_BUSY_FOR_S = 0.5
 _SLOWED_CORES = 0.05
 """Who uses less than this loses nothing by a slower clock and is not stopped: the probe that watches, a shell."""
 
@@ -64,6 +65,7 @@ class Behaviour:
         self._cores = 0.0
         self._cpu_s: float | None = None
         self._cpu_of: dict[int, float] = {}
+        self._busy_at_s: dict[int, float] = {}
         self._hungry: set[int] = set()
         self._physics_s = now_s
         self._published_s = now_s
@@ -163,8 +165,15 @@ class Behaviour:
         self._cpu_s = total
         current = {one.pid: one.cpu_s for one in snapshot.guests}
         threshold = _SLOWED_CORES * seconds * self.heat.cap
-        busy = {pid for pid, cpu_s in current.items() if cpu_s - self._cpu_of.get(pid, 0.0) > threshold}
+        for pid, cpu_s in current.items():
+            if cpu_s - self._cpu_of.get(pid, 0.0) > threshold:
+                self._busy_at_s[pid] = now_s
         self._cpu_of = current
+        # What was stopped for most of a look is busy nevertheless.
+        self._busy_at_s = {
+            pid: at_s for pid, at_s in self._busy_at_s.items() if pid in current and now_s - at_s < _BUSY_FOR_S
+        }
+        busy = set(self._busy_at_s)
         self._hungry = {
             one.pid for one in snapshot.guests if one.pid in busy or self._shares_terminal(one, snapshot, busy)
         }

@@ -9,7 +9,8 @@ from __future__ import annotations
 PERIOD_S = 0.02
 """Run and stop together. Short beside a token's time, long beside the cost of a signal."""
 _WINDOW_S = 2.0
-"""After this long the count begins anew, so that a hiccup of the PC is not made good for ever."""
+_MOST_OWED_S = 0.2
+"""After each window no more than this is made good, so that a hiccup of the PC is not paid back for ever."""
 
 
 class Duty:
@@ -35,13 +36,17 @@ class Duty:
             share: which part of the time they may run, above 0 and below 1.
         """
         began = self._began_s
-        if began is None or share != self._share or (self.running and now_s - began > _WINDOW_S):
+        if began is None or share != self._share:
             self._began_s, self._ran_s, self._last_s, self._share = now_s, 0.0, now_s, share
             self.running = True
             return now_s + PERIOD_S * share
         if self.running:
             self._ran_s += now_s - self._last_s
         self._last_s = now_s
+        if now_s - began > _WINDOW_S:
+            ahead = min(max(began + self._ran_s / share - now_s, -_MOST_OWED_S), _MOST_OWED_S)
+            began = self._began_s = now_s
+            self._ran_s = ahead * share
         # Stopped until `_ran_s` is the right share of all; then running until it is a slice ahead of that.
         balanced = began + self._ran_s / share
         if self.running and balanced - now_s >= PERIOD_S * (1 - share) * 0.75:
