@@ -74,6 +74,18 @@ def test_down_leaves_no_process_and_nothing_of_the_phone(farm: Run, tmp_path: Pa
     assert farm("down").stdout == "nothing to take down\n"
 
 
+def test_a_supervisor_killed_with_9_takes_its_phones_along_and_the_name_is_free_again(farm: Run) -> None:
+    farm("up", "1", "--profile", "low")
+    supervisor = psutil.Process(int(str(listed(farm)[0]["supervisor_pid"])))
+    family = supervisor.children(recursive=True)
+    assert len(family) >= 4
+    supervisor.kill()
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+    assert listed(farm) == []
+    assert "virtual-low-1" in farm("up", "1", "--profile", "low").stdout
+
+
 def test_data_is_kept_when_asked_for(farm: Run, tmp_path: Path) -> None:
     farm("up", "1", "--profile", "low")
     tmp = tmp_path / "cache/virtual/virtual-low-1/data/local/tmp"

@@ -38,7 +38,7 @@ class CutError(Exception):
     """The cable was pulled by a fault."""
 
 
-class Behaviour:
+class Link:
     """The condition as all parts of adbd share it. One link carries everything, so its pace is kept here too."""
 
     def __init__(self, tell: Callable[[str], None], cut: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ import logging
 import socket
 from typing import Any
 
-from .condition import Behaviour, Condition
+from .condition import Condition, Link
 from .control import ControlWire, corrupt, largest_file
 from .shell import parse_shell_request, serve_shell
 from .sync import serve_sync
@@ -26,7 +26,7 @@ class Server:
         self._wire = wire
         self._banner = banner
         self._transports: dict[Transport, asyncio.Task[None]] = {}
-        self._behaviour = Behaviour(wire.tell, self._cut)
+        self._link = Link(wire.tell, self._cut)
         self._told = asyncio.Event()
 
     async def serve(self) -> None:
@@ -38,15 +38,15 @@ class Server:
         self._wire.tell("started")
         await self._told.wait()
         while True:
-            self._behaviour.changed.clear()
+            self._link.changed.clear()
             try:
                 connection, _peer = await loop.sock_accept(self._listener)
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise
-                await self._behaviour.changed.wait()  # it was shut: the cable is out
+                await self._link.changed.wait()  # it was shut: the cable is out
                 continue
-            transport = Transport(connection, self._banner, self._find_service, self._behaviour)
+            transport = Transport(connection, self._banner, self._find_service, self._link)
             task = asyncio.create_task(transport.run())
             self._transports[transport] = task
             task.add_done_callback(functools.partial(self._forget, transport))
@@ -56,12 +56,12 @@ class Server:
 
     def _find_service(self, name: bytes) -> Service | None:
         if name == b"sync:":
-            return functools.partial(serve_sync, behaviour=self._behaviour)
+            return functools.partial(serve_sync, link=self._link)
         if name.startswith(b"reboot:"):
             return self._reboot
-        request = parse_shell_request(name, terminal_always=self._behaviour.now.terminal_always)
+        request = parse_shell_request(name, terminal_always=self._link.now.terminal_always)
         if request is not None:
-            return functools.partial(serve_shell, request, behaviour=self._behaviour)
+            return functools.partial(serve_shell, request, link=self._link)
         return None
 
     async def _reboot(self, _stream: Stream) -> None:
@@ -84,7 +84,7 @@ class Server:
         """
         what = request["do"]
         if what == "condition":
-            self._behaviour.change(Condition.from_table(request["condition"]))
+            self._link.change(Condition.from_table(request["condition"]))
             self._told.set()
             if request["drop"]:
                 self._drop()

@@ -22,7 +22,7 @@ from enum import IntEnum
 from typing import IO, Any
 
 from . import fdio
-from .condition import Behaviour, Output
+from .condition import Link, Output
 from .packets import Buffer
 from .transport import Stream
 
@@ -213,7 +213,7 @@ def shell_environment(own: Mapping[str, str], term: str) -> dict[str, str]:
     return environment
 
 
-async def serve_shell(request: ShellRequest, stream: Stream, *, behaviour: Behaviour) -> None:
+async def serve_shell(request: ShellRequest, stream: Stream, *, link: Link) -> None:
     """Run one shell over ``stream`` until it ends or the other end closes the stream.
 
     Raises:
@@ -228,8 +228,8 @@ async def serve_shell(request: ShellRequest, stream: Stream, *, behaviour: Behav
             await stream.write(encode_packet(PacketId.EXIT, b"\x01"))
         return
     feeder = asyncio.create_task(_feed(stream, shell))
-    worker = asyncio.create_task(_until_end(stream, shell, behaviour))
-    cut = asyncio.create_task(behaviour.cut_in_time())
+    worker = asyncio.create_task(_until_end(stream, shell, link))
+    cut = asyncio.create_task(link.cut_in_time())
     hang_up = asyncio.create_task(stream.gone.wait())
     try:
         await asyncio.wait({worker, hang_up}, return_when=asyncio.FIRST_COMPLETED)
@@ -277,10 +277,10 @@ async def _drain(stream: Stream, fd: int, kind: PacketId, output: Callable[[byte
             await stream.write(encode_packet(kind, data) if v2 else data)
 
 
-async def _until_end(stream: Stream, shell: _Shell, behaviour: Behaviour) -> None:
+async def _until_end(stream: Stream, shell: _Shell, link: Link) -> None:
     """Pass all output on, then the exit code. As with adbd, whoever keeps the pipes open keeps the stream open."""
     v2 = shell.request.v2
-    output = Output(behaviour.now)
+    output = Output(link.now)
     drains = [asyncio.create_task(_drain(stream, shell.stdout, PacketId.STDOUT, output, v2=v2))]
     if shell.errors is not None:
         drains.append(asyncio.create_task(_drain(stream, shell.errors, PacketId.STDERR, bytes, v2=v2)))
@@ -289,5 +289,5 @@ async def _until_end(stream: Stream, shell: _Shell, behaviour: Behaviour) -> Non
     finally:
         await _cancel(*drains)
     code = await shell.ended()
-    if v2 and not behaviour.now.lose_exit_code:
+    if v2 and not link.now.lose_exit_code:
         await stream.write(encode_packet(PacketId.EXIT, bytes([code & 0xFF])))

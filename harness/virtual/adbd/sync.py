@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from . import syncwire
-from .condition import Behaviour
+from .condition import Link
 from .packets import Buffer
 from .syncwire import REQUEST, SendRequest, SyncError
 from .transport import Stream
@@ -80,7 +80,7 @@ class _Source:
         return word, length
 
 
-async def serve_sync(stream: Stream, *, behaviour: Behaviour) -> None:
+async def serve_sync(stream: Stream, *, link: Link) -> None:
     """Answer requests until QUIT, a failure or the end of the stream.
 
     Raises:
@@ -89,7 +89,7 @@ async def serve_sync(stream: Stream, *, behaviour: Behaviour) -> None:
     source = _Source(stream)
     with contextlib.suppress(_EndOfStreamError):
         try:
-            while await _serve_request(source, stream, behaviour):
+            while await _serve_request(source, stream, link):
                 pass
         except SyncError as error:
             await stream.write(syncwire.encode_fail(str(error)))
@@ -101,7 +101,7 @@ class _SendFailedError(SyncError):
     """A SEND failed while its data may still be coming."""
 
 
-async def _serve_request(source: _Source, stream: Stream, behaviour: Behaviour) -> bool:
+async def _serve_request(source: _Source, stream: Stream, link: Link) -> bool:
     word, length = REQUEST.unpack(await source.exactly(REQUEST.size))
     if length > syncwire.MAX_PATH:
         raise SyncError("path too long")
@@ -114,10 +114,10 @@ async def _serve_request(source: _Source, stream: Stream, behaviour: Behaviour) 
     elif word in (b"LIST", b"LIS2"):
         await _list(stream, path, v2=word == b"LIS2")
     elif word == b"SEND":
-        await _receive_file(source, stream, syncwire.parse_send(path), behaviour)
+        await _receive_file(source, stream, syncwire.parse_send(path), link)
     elif word == b"SND2":
         setup = await source.exactly(syncwire.SETUP.size)
-        await _receive_file(source, stream, syncwire.parse_send_setup(path, setup), behaviour)
+        await _receive_file(source, stream, syncwire.parse_send_setup(path, setup), link)
     elif word == b"RECV":
         await _send_file(stream, path)
     elif word == b"RCV2":
@@ -273,7 +273,7 @@ def _write_vector(fd: int, pieces: list[memoryview]) -> None:
             pieces[0] = pieces[0][written:]
 
 
-async def _receive_file(source: _Source, stream: Stream, request: SendRequest, behaviour: Behaviour) -> None:
+async def _receive_file(source: _Source, stream: Stream, request: SendRequest, link: Link) -> None:
     if request.is_link:
         await _receive_link(source, request)
     else:
@@ -281,7 +281,7 @@ async def _receive_file(source: _Source, stream: Stream, request: SendRequest, b
         try:
             if target is not None:
                 await asyncio.to_thread(target.open)
-            time_s = await _copy_data(source, target, behaviour)
+            time_s = await _copy_data(source, target, link)
             if target is not None:
                 await asyncio.to_thread(target.finish, time_s)
         except BaseException:
@@ -291,7 +291,7 @@ async def _receive_file(source: _Source, stream: Stream, request: SendRequest, b
     await stream.write(REQUEST.pack(b"OKAY", 0))
 
 
-async def _copy_data(source: _Source, target: _Target | None, behaviour: Behaviour) -> int:
+async def _copy_data(source: _Source, target: _Target | None, link: Link) -> int:
     """Write all DATA to ``target`` while the next is received; return the time that DONE carries."""
     loop = asyncio.get_running_loop()
     writing: asyncio.Future[None] | None = None
@@ -305,7 +305,7 @@ async def _copy_data(source: _Source, target: _Target | None, behaviour: Behavio
             while length:
                 part = await source.some(length)
                 length -= len(part)
-                behaviour.count_pushed(len(part))
+                link.count_pushed(len(part))
                 batch.append(part)
                 batch_bytes += len(part)
             if batch_bytes >= BATCH_BYTES or source.must_wait:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from . import packets, rsakey
-from .condition import Behaviour, CutError
+from .condition import CutError, Link
 from .packets import Buffer, ProtocolError
 
 log = logging.getLogger(__name__)
@@ -115,12 +115,12 @@ Opener = Callable[[bytes], Service | None]
 class Transport:
     """Serves one connection until it ends."""
 
-    def __init__(self, connection: socket.socket, banner: bytes, opener: Opener, behaviour: Behaviour) -> None:
+    def __init__(self, connection: socket.socket, banner: bytes, opener: Opener, link: Link) -> None:
         self.max_payload = 4096
         self._socket = connection
         self._banner = banner
         self._opener = opener
-        self._behaviour = behaviour
+        self._link = link
         self._loop = asyncio.get_running_loop()
         self._outbox: deque[tuple[bytes, Buffer]] = deque()
         self._queued = asyncio.Event()
@@ -175,7 +175,7 @@ class Transport:
                 self._queued.clear()
                 while self._outbox:
                     header, payload = self._outbox.popleft()
-                    await self._behaviour.pass_link("out", len(header) + len(payload))
+                    await self._link.pass_link("out", len(header) + len(payload))
                     if len(payload) < packets.MAX_PAYLOAD // 16:
                         await self._loop.sock_sendall(self._socket, header + bytes(payload))
                     else:
@@ -199,7 +199,7 @@ class Transport:
         """Go online if a computer that waits for its key to be accepted no longer has to."""
         if self._token is None:
             return
-        now = self._behaviour.now
+        now = self._link.now
         if not now.auth or (self.waits_for_a_person and self._offered_key in now.keys):
             self._go_online()
 
@@ -212,8 +212,8 @@ class Transport:
     async def _read_packet(self) -> None:
         header = packets.decode_header(await self._receive(packets.HEADER.size))
         payload = await self._receive(header.length)
-        await self._behaviour.pass_link("in", packets.HEADER.size + len(payload))
-        if self._behaviour.now.mute:
+        await self._link.pass_link("in", packets.HEADER.size + len(payload))
+        if self._link.now.mute:
             return
         if header.command == packets.CNXN:
             self._connect(header.arg0, header.arg1)
@@ -244,7 +244,7 @@ class Transport:
         self._checksum = version < packets.VERSION
         self.max_payload = max(1, min(max_payload, packets.MAX_PAYLOAD))
         self._version = min(version, packets.VERSION)
-        if self._behaviour.now.auth:
+        if self._link.now.auth:
             self._online = False
             self._challenge()
         else:
@@ -275,7 +275,7 @@ class Transport:
 
     def _accepted_keys(self) -> list[rsakey.PublicKey]:
         keys = []
-        for text in self._behaviour.now.keys:
+        for text in self._link.now.keys:
             with contextlib.suppress(ValueError):
                 keys.append(rsakey.parse_public_key(text))
         return keys

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from harness.virtual.adbd.condition import Behaviour, Condition, CutError, Output, garbage
+from harness.virtual.adbd.condition import Condition, CutError, Link, Output, garbage
 
 
 def test_a_condition_survives_the_wire() -> None:
@@ -17,11 +17,11 @@ def test_a_condition_survives_the_wire() -> None:
 
 def test_the_cable_is_pulled_once_the_bytes_are_in_and_the_door_is_shut_before_it_is_told() -> None:
     said: list[str] = []
-    behaviour = Behaviour(said.append, lambda: said.append("shut"))
-    behaviour.change(Condition(cut_push_bytes=100))
-    behaviour.count_pushed(60)
+    link = Link(said.append, lambda: said.append("shut"))
+    link.change(Condition(cut_push_bytes=100))
+    link.count_pushed(60)
     with pytest.raises(CutError):
-        behaviour.count_pushed(40)
+        link.count_pushed(40)
     assert said == ["shut", "cut"]
 
 
@@ -39,12 +39,12 @@ def test_garbage_is_as_long_as_asked_for_and_never_utf8(count: int) -> None:
 
 def test_a_stalled_link_lets_nothing_through_until_it_moves_again() -> None:
     async def run() -> None:
-        behaviour = Behaviour(lambda _event: None, lambda: None)
-        behaviour.change(Condition(stalled=True))
-        passing = asyncio.create_task(behaviour.pass_link("in", 1))
+        link = Link(lambda _event: None, lambda: None)
+        link.change(Condition(stalled=True))
+        passing = asyncio.create_task(link.pass_link("in", 1))
         await asyncio.sleep(0.01)
         assert not passing.done()
-        behaviour.change(Condition())
+        link.change(Condition())
         await asyncio.wait_for(passing, 5)
 
     asyncio.run(run())

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.virtual.adbd.condition import Behaviour
+from harness.virtual.adbd.condition import Link
 from harness.virtual.adbd.packets import Buffer
 from harness.virtual.adbd.sync import serve_sync
 
@@ -41,8 +41,8 @@ def test_a_file_over_four_gibibytes_of_zeros_and_an_end_arrives_whole_and_takes_
         yield struct.pack("<4sI", b"DATA", 3) + b"end" + struct.pack("<4sI", b"DONE", 1_600_000_000)
 
     feed = Feed(payloads())
-    behaviour = Behaviour(lambda _event: None, lambda: None)
-    asyncio.run(serve_sync(feed, behaviour=behaviour))  # type: ignore[arg-type]
+    link = Link(lambda _event: None, lambda: None)
+    asyncio.run(serve_sync(feed, link=link))  # type: ignore[arg-type]
     status = path.stat()
     assert feed.written == struct.pack("<4sI", b"OKAY", 0)
     assert status.st_size == megabytes * 2**20 + 3

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.virtual.adbd import packets
-from harness.virtual.adbd.condition import Behaviour, Condition
+from harness.virtual.adbd.condition import Condition, Link
 from harness.virtual.adbd.packets import Header
 from harness.virtual.adbd.transport import WINDOW_BYTES, Service, Stream, StreamClosedError, Transport
 
@@ -55,9 +55,9 @@ class Peer:
         return header.arg0
 
 
-def quiet() -> Behaviour:
+def quiet() -> Link:
     """A link without faults."""
-    return Behaviour(lambda _event: None, lambda: None)
+    return Link(lambda _event: None, lambda: None)
 
 
 def talk(service: Service, script: Callable[[Peer], Awaitable[None]]) -> None:
@@ -198,16 +198,16 @@ def test_an_old_peer_gets_small_packets_with_sums() -> None:
     talk(service, script)
 
 
-def _locked(*, keys: tuple[str, ...] = ()) -> Behaviour:
-    behaviour = quiet()
-    behaviour.change(Condition(auth=True, keys=keys))
-    return behaviour
+def _locked(*, keys: tuple[str, ...] = ()) -> Link:
+    link = quiet()
+    link.change(Condition(auth=True, keys=keys))
+    return link
 
 
-def _with_keys(behaviour: Behaviour, script: Callable[[Peer, Transport], Awaitable[None]]) -> None:
+def _with_keys(link: Link, script: Callable[[Peer, Transport], Awaitable[None]]) -> None:
     async def both() -> None:
         ours, theirs = _tcp_pair()
-        transport = Transport(ours, b"device::", lambda _name: None, behaviour)
+        transport = Transport(ours, b"device::", lambda _name: None, link)
         serving = asyncio.create_task(transport.run())
         with theirs:
             await asyncio.wait_for(script(Peer(theirs), transport), 10)
@@ -217,7 +217,7 @@ def _with_keys(behaviour: Behaviour, script: Callable[[Peer, Transport], Awaitab
 
 
 def test_a_computer_with_an_unknown_key_is_challenged_again_and_left_waiting_until_it_is_accepted() -> None:
-    behaviour = _locked()
+    link = _locked()
 
     async def script(peer: Peer, transport: Transport) -> None:
         await peer.send(packets.CNXN, packets.VERSION, MEGABYTE, b"host::")
@@ -230,11 +230,11 @@ def test_a_computer_with_an_unknown_key_is_challenged_again_and_left_waiting_unt
         await peer.send(packets.AUTH, packets.AUTH_PUBLIC_KEY, 0, b"KEY me@here\0")
         while not transport.waits_for_a_person:
             await asyncio.sleep(0)
-        behaviour.change(Condition(auth=True, keys=("KEY",)))
+        link.change(Condition(auth=True, keys=("KEY",)))
         transport.reconsider()
         assert (await peer.receive())[0].command == packets.CNXN
 
-    _with_keys(behaviour, script)
+    _with_keys(link, script)
 
 
 def test_a_stream_before_the_key_was_accepted_ends_the_connection() -> None:
