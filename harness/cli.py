@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import harness
+from harness import cli_virtual
 from harness.core.errors import ConfigError, FarmError
 from harness.core.reasons import markdown_table
 from harness.payload.models import find_model, read_model
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 models_app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, verify.")
 app.add_typer(models_app, name="models")
+app.add_typer(cli_virtual.app, name="virtual")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 from pathlib import Path
@@ -12,12 +13,19 @@ from harness.core.errors import HostError
 from harness.core.resources import cache_dir
 from harness.virtual import children, ports
 
+log = logging.getLogger(__name__)
+
+
+class ServerRefusedError(HostError):
+    """The server answered FAIL."""
+
 
 class AdbServer:
     """One server process. It sees no USB, no mDNS, no emulators: only what it is told to connect to."""
 
     def __init__(self, adb: Path) -> None:
         home = cache_dir("virtual", "adb")
+        self._key = home / ".android" / "adbkey.pub"
         self.log = home / "log.txt"
         listener = ports.listen()
         self.port: int = listener.getsockname()[1]
@@ -35,7 +43,8 @@ class AdbServer:
         with listener:
             # It takes over the listening socket, so nobody can snatch the port meanwhile.
             argv = [str(adb), "-L", f"acceptfd:{listener.fileno()}", "server", "nodaemon"]
-            self.process = children.spawn(argv, fd=listener.fileno(), log=self.log, environment=environment)
+            self.log.write_bytes(b"")
+            self.process = children.spawn(argv, fds=[listener.fileno()], log=self.log, environment=environment)
 
     def wait_ready(self, deadline: Deadline) -> None:
         """Wait until it answers.
@@ -54,7 +63,53 @@ class AdbServer:
         said = self.ask(f"host:connect:{serial}", deadline)
         if not said.startswith(("connected to", "already connected to")):
             raise HostError(f"adb does not reach {serial} ({said})", remedy=f"see {self.log}")
+        self.wait_usable(serial, deadline)
+
+    def wait_usable(self, serial: str, deadline: Deadline) -> None:
+        """Wait until the phone is listed as ``device``.
+
+        Raises:
+            HostError: it was not in time.
+        """
         self.ask(f"host-serial:{serial}:wait-for-local-device", deadline, answers=2)
+
+    def state(self, serial: str, deadline: Deadline) -> str | None:
+        """Return the phone's state, e.g. ``offline``; ``None`` if it is not listed.
+
+        Raises:
+            HostError: the server itself does not answer.
+        """
+        try:
+            return self.ask(f"host-serial:{serial}:get-state", deadline)
+        except ServerRefusedError:
+            return None
+
+    def public_key(self) -> str | None:
+        """Return the key it shows to phones, ``None`` if it has none yet. It has one once it is ready."""
+        try:
+            return self._key.read_text().partition(" ")[0].strip()
+        except FileNotFoundError:
+            return None
+
+    def plug_in(self, serial: str, deadline: Deadline) -> str:
+        """Let it reach the phone anew, as when a cable is plugged in, and return what it says; it may refuse.
+
+        Raises:
+            HostError: the server itself does not answer.
+        """
+        self.unplug(serial, deadline)
+        return self.ask(f"host:connect:{serial}", deadline)
+
+    def unplug(self, serial: str, deadline: Deadline) -> None:
+        """Let it forget the phone, as when a cable is pulled; harmless if it does not know it.
+
+        Raises:
+            HostError: the server itself does not answer.
+        """
+        try:
+            self.ask(f"host:disconnect:{serial}", deadline)
+        except ServerRefusedError as error:
+            log.debug("%s", error)
 
     def ask(self, request: str, deadline: Deadline, *, answers: int = 1) -> str:
         """Send one request and return the text of its answer.
@@ -74,7 +129,7 @@ class AdbServer:
                     status = _receive(connection, 4, deadline)
                     if status != b"OKAY":
                         text = _receive_text(connection, deadline)
-                        raise HostError(f"adb answered {request}: {text}", remedy=f"see {self.log}")
+                        raise ServerRefusedError(f"adb answered {request}: {text}", remedy=f"see {self.log}")
                 return _receive_text(connection, deadline) if answers == 1 else ""
         except (OSError, ValueError) as error:
             raise HostError(f"the private adb server does not answer ({error})", remedy=f"see {self.log}") from error

@@ -30,19 +30,20 @@ def _end_with(parent: int) -> Callable[[], None]:
     return in_child
 
 
-def spawn(argv: Sequence[str], *, fd: int, log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a program that inherits ``fd``, logs to ``log`` and is killed when this process ends.
+def spawn(
+    argv: Sequence[str], *, fds: Sequence[int], log: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start a program that inherits ``fds``, adds to ``log`` and is killed when this process ends.
 
     The kernel ties it to the calling thread, so call it from the main thread of a process without others.
     """
-    log.write_bytes(b"")
     with log.open("ab") as output:
         return subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            pass_fds=[fd],
+            pass_fds=fds,
             env=dict(environment),
             start_new_session=True,
             preexec_fn=_end_with(os.getpid()),

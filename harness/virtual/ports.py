@@ -8,6 +8,7 @@ from harness.core.errors import HostError
 
 ADB_PORT = 5037
 EMULATOR_PORTS = range(5555, 5586)
+BACKLOG = 64
 _ATTEMPTS = 64
 
 
@@ -19,18 +20,20 @@ def is_reserved(port: int) -> bool:
 def listen() -> socket.socket:
     """Return a socket that listens on a free port of 127.0.0.1.
 
+    After ``shutdown`` it refuses connections and keeps the port; ``listen`` opens it again.
+
     Raises:
         HostError: none is free.
     """
     refused: list[socket.socket] = []
     try:
         for _ in range(_ATTEMPTS):
-            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            listener = _socket()
             try:
                 listener.bind(("127.0.0.1", 0))
-                if not is_reserved(listener.getsockname()[1]):
-                    listener.listen(64)
-                    return listener
+                address = listener.getsockname()
+                if not is_reserved(address[1]):
+                    return _claimed(listener, address)
             except OSError as error:
                 listener.close()
                 raise HostError(
@@ -41,3 +44,18 @@ def listen() -> socket.socket:
         for listener in refused:
             listener.close()
     raise HostError("no free port on 127.0.0.1 outside adb's own", remedy="widen net.ipv4.ip_local_port_range")
+
+
+def _socket() -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return sock
+
+
+def _claimed(found: socket.socket, address: tuple[str, int]) -> socket.socket:
+    """Bind another socket to the port by its number: only then it stays ours while it does not listen."""
+    listener = _socket()
+    listener.bind(address)
+    found.close()
+    listener.listen(BACKLOG)
+    return listener

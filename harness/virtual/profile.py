@@ -5,28 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
 
 from harness.core.errors import ConfigError
 from harness.core.resources import data_root
 from harness.core.toml import read_toml
+from harness.virtual.parts import Part, PhonePath, Text, Token, VendorPath
+from harness.virtual.traits import Battery, Gpu, Heat, Sensor, Thermal
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
-# getprop's script and the banner both carry these, so no separators, quotes or control characters.
-Text = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9 ._:/,+()-]+$", max_length=91)]
-Token = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", max_length=64)]
-PhonePath = Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9_*-][A-Za-z0-9_.*-]*)+$")]
-VendorPath = Annotated[str, StringConstraints(pattern=r"^/(vendor|system)(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$")]
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Build(_Part):
+class Build(Part):
     """Who made the phone and which Android it runs."""
 
     brand: Text
@@ -49,7 +41,7 @@ class Build(_Part):
         )
 
 
-class Soc(_Part):
+class Soc(Part):
     """The chip as the phone's properties name it."""
 
     manufacturer: Text
@@ -58,7 +50,7 @@ class Soc(_Part):
     hardware: Token
 
 
-class Cluster(_Part):
+class Cluster(Part):
     """Cores of one kind. ``part`` and ``implementer`` are those of ``/proc/cpuinfo``; clocks are in kHz."""
 
     cores: Annotated[int, Field(ge=1, le=16)]
@@ -70,6 +62,21 @@ class Cluster(_Part):
     idle_khz: Annotated[int, Field(ge=100_000, le=10_000_000)]
     max_khz: Annotated[int, Field(ge=100_000, le=10_000_000)]
     capacity: Annotated[int, Field(ge=1, le=1024)]
+    clocks: Annotated[int, Field(ge=2, le=64)] = 14
+    """How many clocks it can run at."""
+    clocks_descend: bool = False
+    """MediaTek and older Samsung kernels list the highest clock first."""
+
+    @property
+    def table_khz(self) -> tuple[int, ...]:
+        """All clocks, ascending."""
+        span, steps = self.max_khz - self.min_khz, self.clocks - 1
+        between = [self.min_khz + span * step // steps // 100 * 100 for step in range(1, steps)]
+        return tuple(sorted({self.min_khz, *between, self.max_khz}))
+
+    def allowed_khz(self, cap: float) -> int:
+        """Return the highest clock that does not exceed ``cap`` times the highest of all."""
+        return max((khz for khz in self.table_khz if khz <= cap * self.max_khz), default=self.min_khz)
 
     @model_validator(mode="after")
     def _clocks_ascend(self) -> Cluster:
@@ -78,12 +85,16 @@ class Cluster(_Part):
         return self
 
 
-class Cpu(_Part):
+class Cpu(Part):
     """All cores, the slowest cluster first."""
 
     features: tuple[Token, ...] = Field(min_length=1, strict=False)
     bogomips: Annotated[float, Field(gt=0)]
     governor: Token
+    processor_line: bool = False
+    """Whether ``/proc/cpuinfo`` begins with a ``Processor`` line, as older kernels do."""
+    hardware_line: Text | None = None
+    """The ``Hardware`` line at its end; many phones have none."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=4, strict=False)
 
     @property
@@ -92,8 +103,8 @@ class Cpu(_Part):
         return sum(cluster.cores for cluster in self.clusters)
 
 
-class Memory(_Part):
-    """What ``/proc/meminfo`` says. Fixed for now: nothing here follows what runs."""
+class Memory(Part):
+    """What ``/proc/meminfo`` says of a phone that runs nothing of ours, and when lmkd kills."""
 
     total_kb: Annotated[int, Field(ge=256 * 1024, le=64 * 1024 * 1024)]
     free_kb: Annotated[int, Field(ge=0)]
@@ -101,6 +112,14 @@ class Memory(_Part):
     cached_kb: Annotated[int, Field(ge=0)]
     swap_total_kb: Annotated[int, Field(ge=0)]
     swap_free_kb: Annotated[int, Field(ge=0)]
+    kill_below_kb: Annotated[int, Field(ge=0)] | None = None
+    """lmkd kills when less than this is available; by default a twentieth of all memory."""
+
+    @property
+    def limit_kb(self) -> int:
+        """How much the phone's processes may hold together before lmkd kills."""
+        spared = self.total_kb // 20 if self.kill_below_kb is None else self.kill_below_kb
+        return self.available_kb - spared
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Memory:
@@ -108,24 +127,33 @@ class Memory(_Part):
             raise ValueError("free_kb must not exceed available_kb, nor that total_kb")
         if self.swap_free_kb > self.swap_total_kb:
             raise ValueError("swap_free_kb must not exceed swap_total_kb")
+        if self.limit_kb <= 0:
+            raise ValueError("available_kb must exceed kill_below_kb, or lmkd kills everything")
         return self
 
 
-class Zone(_Part):
-    """One thermal zone. ``raw`` is the number in its ``temp`` file; its unit is up to the phone's maker."""
+class Zone(Part):
+    """One thermal zone. ``raw`` is the number in its ``temp`` file when nothing runs.
+
+    ``node`` says what warms it: the chip, the phone's skin or nothing. ``gain`` is its share of that node's rise,
+    ``per_degree`` how many units a degree has: the kernel says 1000, some makers something else.
+    """
 
     type: Token
     raw: Annotated[int, Field(ge=-300_000, le=300_000)]
+    node: Literal["chip", "skin", "fixed"] = "fixed"
+    gain: Annotated[float, Field(gt=0, le=2)] = 1.0
+    per_degree: Annotated[int, Field(ge=1, le=1000)] = 1000
 
 
-class File(_Part):
+class File(Part):
     """A further read-only file under ``/vendor`` or ``/system``: an ELF header and zeros, enough to be there."""
 
     path: VendorPath
     size_bytes: Annotated[int, Field(ge=64, le=64 * 1024 * 1024)] = 4096
 
 
-class Profile(_Part):
+class Profile(Part):
     """One phone's description. ``denied`` lists paths (with ``*``) under ``/sys`` that a shell may not read."""
 
     name: str
@@ -137,6 +165,14 @@ class Profile(_Part):
     denied: tuple[PhonePath, ...] = Field(default=(), strict=False)
     files: tuple[File, ...] = Field(default=(), strict=False)
     properties: Mapping[Token, Text] = {}
+    auth: bool = False
+    """Whether adbd asks for a key. Off by default: the private server's key is accepted, so it only costs time."""
+    heat: Heat = Heat()
+    thermal: Thermal = Thermal()
+    battery: Battery = Battery()
+    gpu: Gpu
+    data_kb: Annotated[int, Field(ge=1_000_000)] = 113_246_208
+    """Size of ``/data`` as ``df`` tells it. What a program asks the kernel is the PC's own disk."""
 
 
 def phones_dir() -> Path:
@@ -202,8 +238,9 @@ def _first_problem(error: ValidationError) -> str:
     return f"{where} is {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 
-_TABLES: Mapping[str, type[_Part]] = {
+_TABLES: Mapping[str, type[Part]] = {
     "build": Build, "soc": Soc, "cpu": Cpu, "memory": Memory, "clusters": Cluster, "zones": Zone, "files": File,
+    "heat": Heat, "thermal": Thermal, "sensors": Sensor, "battery": Battery, "gpu": Gpu,
 }  # fmt: skip
 
 

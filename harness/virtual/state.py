@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -21,11 +21,12 @@ class PhoneState:
     name: str
     folder: Path
     lock: FileLock
+    data_name: str = "data"
 
     @property
     def data(self) -> Path:
         """What the phone sees as ``/data``. It persists."""
-        return self.folder / "data"
+        return self.folder / self.data_name
 
     @property
     def shared_storage(self) -> Path:
@@ -38,6 +39,11 @@ class PhoneState:
         return self.folder / "run"
 
     @property
+    def logs(self) -> Path:
+        """The phone's own log (:mod:`harness.virtual.logbuffer`), which the phone sees as ``/dev/log``."""
+        return self.run / "log"
+
+    @property
     def log(self) -> Path:
         """What adbd and the sandbox said since the last start."""
         return self.folder / "log.txt"
@@ -46,6 +52,16 @@ class PhoneState:
     def serial(self) -> str:
         """The phone's ``ro.serialno``: always the same for the same name."""
         return hashlib.sha256(f"virtual phone {self.name}".encode()).hexdigest()[:12].upper()
+
+    @property
+    def control(self) -> Path:
+        """The socket on which the supervisor takes orders about this phone, while it runs."""
+        return self.folder / "control"
+
+    @property
+    def other(self) -> PhoneState:
+        """Another phone of the same name and serial: what the fault ``replaced`` puts in this one's place."""
+        return replace(self, data_name="data-other")
 
     def prepare(self) -> None:
         """Make the folders that persist. Files inside are for all to write, as on a phone, so others are kept out."""

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.virtual import vitals
 from harness.virtual.profile import Profile
+from harness.virtual.traits import Gpu
 
 ABI_BY_MACHINE = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "armv7l": "armeabi-v7a", "i686": "x86"}
 PATH = "/system/bin:/vendor/bin"
@@ -35,6 +37,9 @@ APPLETS = (
     "which", "whoami", "xargs", "xxd", "yes", "zcat",
 )
 # fmt: on
+
+SERVICES = ("am", "cmd", "df", "dumpsys", "input", "pm", "settings", "svc", "wm")
+"""Commands that :mod:`harness.virtual.droid` answers."""
 
 _GETPROP = """\
 #!/system/bin/sh
@@ -118,25 +123,12 @@ def banner(profile: Profile) -> str:
     )
 
 
-def meminfo(profile: Profile) -> str:
-    """Return the phone's ``/proc/meminfo``."""
-    memory = profile.memory
-    rows = {
-        "MemTotal": memory.total_kb,
-        "MemFree": memory.free_kb,
-        "MemAvailable": memory.available_kb,
-        "Buffers": memory.cached_kb // 400,
-        "Cached": memory.cached_kb,
-        "SwapCached": (memory.swap_total_kb - memory.swap_free_kb) // 16,
-        "SwapTotal": memory.swap_total_kb,
-        "SwapFree": memory.swap_free_kb,
-    }
-    return "".join(f"{name + ':':<16}{value:>8} kB\n" for name, value in rows.items())
-
-
 def cpuinfo(profile: Profile) -> str:
     """Return the phone's ``/proc/cpuinfo``, as an ARM kernel words it."""
     blocks: list[str] = []
+    slowest = profile.cpu.clusters[0]
+    head = f"Processor\t: AArch64 Processor rev {slowest.revision} (aarch64)\n" if profile.cpu.processor_line else ""
+    tail = f"\nHardware\t: {profile.cpu.hardware_line}\n" if profile.cpu.hardware_line else ""
     for cluster in profile.cpu.clusters:
         for _ in range(cluster.cores):
             blocks.append(
@@ -149,44 +141,84 @@ def cpuinfo(profile: Profile) -> str:
                 f"CPU part\t: 0x{cluster.part:03x}\n"
                 f"CPU revision\t: {cluster.revision}\n"
             )
-    return "\n".join(blocks) + "\n"
+    return head + "\n".join(blocks) + "\n" + tail
 
 
 def sysfs(profile: Profile) -> Iterator[Node]:
-    """Yield the files under ``/sys``."""
+    """Yield the files under ``/sys`` of an idle phone; :mod:`harness.virtual.vitals` says which of them change."""
     cpu = "/sys/devices/system/cpu"
     last = profile.cpu.cores - 1
     for name in ("possible", "present", "online"):
         yield _text(f"{cpu}/{name}", f"0-{last}" if last else "0")
     yield _text(f"{cpu}/offline", "")
     yield _text(f"{cpu}/kernel_max", 31)
-    first = 0
-    for cluster in profile.cpu.clusters:
+    for first, cluster in vitals.clusters(profile):
         cores = range(first, first + cluster.cores)
-        policy = f"{cpu}/cpufreq/policy{first}"
+        policy = f"{vitals.CPUFREQ}/policy{first}"
         listed = " ".join(map(str, cores))
+        table = sorted(cluster.table_khz, reverse=cluster.clocks_descend)
         for name, value in {
             "affected_cpus": listed,
             "related_cpus": listed,
             "cpuinfo_min_freq": cluster.min_khz,
             "cpuinfo_max_freq": cluster.max_khz,
             "scaling_min_freq": cluster.min_khz,
-            "scaling_max_freq": cluster.max_khz,
-            "scaling_cur_freq": cluster.idle_khz,
             "scaling_governor": profile.cpu.governor,
+            "scaling_available_frequencies": " ".join(map(str, table)) + " ",
         }.items():
             yield _text(f"{policy}/{name}", value)
         for core in cores:
             yield Node(f"{cpu}/cpu{core}/cpufreq", target=f"../cpufreq/policy{first}")
             yield _text(f"{cpu}/cpu{core}/cpu_capacity", cluster.capacity)
-        first += cluster.cores
+    yield from _thermal_nodes(profile)
+    yield from _power_nodes(profile)
+    if profile.gpu.kgsl_model is not None:
+        yield from _kgsl_nodes(profile.gpu, profile.gpu.kgsl_model)
+    for path, text in vitals.sysfs_texts(profile, vitals.idle(profile)):
+        yield Node(path, text.encode())
+
+
+def _thermal_nodes(profile: Profile) -> Iterator[Node]:
+    def linked(name: str) -> Node:
+        return Node(f"/sys/class/thermal/{name}", target=f"../../devices/virtual/thermal/{name}")
+
     for number, zone in enumerate(profile.zones):
-        folder = f"/sys/devices/virtual/thermal/thermal_zone{number}"
-        yield _text(f"{folder}/type", zone.type)
-        yield _text(f"{folder}/temp", zone.raw)
-        yield Node(
-            f"/sys/class/thermal/thermal_zone{number}", target=f"../../devices/virtual/thermal/thermal_zone{number}"
-        )
+        yield _text(f"{vitals.THERMAL}/thermal_zone{number}/type", zone.type)
+        yield linked(f"thermal_zone{number}")
+    for number, name in enumerate(vitals.cooling_names(profile)):
+        yield _text(f"{vitals.THERMAL}/cooling_device{number}/type", name)
+        yield _text(f"{vitals.THERMAL}/cooling_device{number}/max_state", len(profile.heat.caps) - 1)
+        yield linked(f"cooling_device{number}")
+
+
+def _power_nodes(profile: Profile) -> Iterator[Node]:
+    yield _text(f"{vitals.POWER}/battery/type", "Battery")
+    yield _text(f"{vitals.POWER}/battery/health", "Good")
+    yield _text(f"{vitals.POWER}/battery/present", 1)
+    yield _text(f"{vitals.POWER}/battery/technology", profile.battery.technology)
+    yield _text(f"{vitals.POWER}/usb/type", "USB")
+    yield _text(f"{vitals.POWER}/ac/type", "Mains")
+
+
+def _kgsl_nodes(gpu: Gpu, model: str) -> Iterator[Node]:
+    """What Qualcomm's GPU driver shows; the GPU does nothing, so it stays at its lowest clock."""
+    clocks = sorted(gpu.clocks_mhz, reverse=True) or [300]
+    for name, value in {
+        "gpu_model": model,
+        "gpu_busy_percentage": "0 %",
+        "gpubusy": f"{0:>7} {0:>7}",
+        "gpuclk": clocks[-1] * 1_000_000,
+        "max_gpuclk": clocks[0] * 1_000_000,
+        "clock_mhz": clocks[-1],
+        "min_clock_mhz": clocks[-1],
+        "freq_table_mhz": " ".join(map(str, clocks)) + " ",
+        "gpu_available_frequencies": " ".join(str(clock * 1_000_000) for clock in clocks) + " ",
+        "num_pwrlevels": len(clocks),
+        "thermal_pwrlevel": 0,
+        "throttling": 1,
+        "reset_count": 0,
+    }.items():
+        yield _text(f"{vitals.KGSL}/{name}", value)
 
 
 def with_denials(nodes: Iterable[Node], denied: Iterable[str]) -> Iterator[Node]:
@@ -241,6 +273,10 @@ def system_files(props: Mapping[str, str], python_argv: str, python_path: str) -
     yield _text("/system/etc/passwd", "root:x:0:0:root:/:/system/bin/sh\nshell:x:2000:2000:shell:/:/system/bin/sh")
     yield _text("/system/etc/group", "root:x:0:\nshell:x:2000:")
     yield _text("/system/etc/hosts", "127.0.0.1 localhost\n::1 ip6-localhost")
+    start = "import sys;sys.path.insert(0,'/system/lib');from droid.main import main;main('{}',sys.argv[1:])"
+    for name in SERVICES:
+        line = f'#!/system/bin/sh\nexec {python_argv} -I -S -B -c "{start.format(name)}" "$@"\n'
+        yield Node(f"/system/bin/{name}", line.encode(), mode=0o555)
     for folder in ("/system/python", "/system/lib", "/vendor/bin", "/vendor/lib64"):
         yield Node(folder)
 

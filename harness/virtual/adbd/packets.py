@@ -25,7 +25,10 @@ OPEN = _word(b"OPEN")
 OKAY = _word(b"OKAY")
 WRTE = _word(b"WRTE")
 CLSE = _word(b"CLSE")
-COMMANDS = frozenset({CNXN, OPEN, OKAY, WRTE, CLSE, _word(b"AUTH"), _word(b"SYNC"), _word(b"STLS")})
+AUTH = _word(b"AUTH")
+AUTH_TOKEN, AUTH_SIGNATURE, AUTH_PUBLIC_KEY = 1, 2, 3
+"""The first argument of AUTH."""
+COMMANDS = frozenset({CNXN, OPEN, OKAY, WRTE, CLSE, AUTH, _word(b"SYNC"), _word(b"STLS")})
 
 
 class ProtocolError(Exception):

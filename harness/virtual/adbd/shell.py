@@ -16,12 +16,13 @@ import signal
 import struct
 import subprocess
 import termios
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import IO, Any
 
 from . import fdio
+from .condition import Link, Output
 from .packets import Buffer
 from .transport import Stream
 
@@ -53,15 +54,20 @@ class ShellRequest:
     term: str = ""
 
 
-def parse_shell_request(name: bytes) -> ShellRequest | None:
-    """Read a service name such as ``shell,v2,TERM=xterm,raw:ls``; ``None`` if it is not a shell."""
+def parse_shell_request(name: bytes, *, terminal_always: bool = False) -> ShellRequest | None:
+    """Read a service name such as ``shell,v2,TERM=xterm,raw:ls``; ``None`` if it is not a shell.
+
+    Args:
+        name: as in the OPEN packet.
+        terminal_always: give any ``shell`` a terminal unless it is told not to, as Android 6 does.
+    """
     head, colon, command = name.partition(b":")
     service, *arguments = head.split(b",")
     if not colon or service not in (b"shell", b"exec"):
         return None
     if service == b"exec":
         return ShellRequest(command, v2=False, pty=False)
-    terminal = not command
+    terminal = terminal_always or not command
     term = ""
     for argument in arguments:
         if argument in (b"raw", b"pty"):
@@ -207,7 +213,7 @@ def shell_environment(own: Mapping[str, str], term: str) -> dict[str, str]:
     return environment
 
 
-async def serve_shell(request: ShellRequest, stream: Stream) -> None:
+async def serve_shell(request: ShellRequest, stream: Stream, *, link: Link) -> None:
     """Run one shell over ``stream`` until it ends or the other end closes the stream.
 
     Raises:
@@ -222,12 +228,13 @@ async def serve_shell(request: ShellRequest, stream: Stream) -> None:
             await stream.write(encode_packet(PacketId.EXIT, b"\x01"))
         return
     feeder = asyncio.create_task(_feed(stream, shell))
-    worker = asyncio.create_task(_until_end(stream, shell))
+    worker = asyncio.create_task(_until_end(stream, shell, link))
+    cut = asyncio.create_task(link.cut_in_time())
     hang_up = asyncio.create_task(stream.gone.wait())
     try:
         await asyncio.wait({worker, hang_up}, return_when=asyncio.FIRST_COMPLETED)
         done = worker.done()
-        await _cancel(feeder, hang_up, worker)
+        await _cancel(feeder, hang_up, worker, cut)
         if done and not stream.gone.is_set():
             worker.result()
         if shell.process.returncode is None:
@@ -263,21 +270,24 @@ async def _feed(stream: Stream, shell: _Shell) -> None:
                 shell.resize(piece)
 
 
-async def _drain(stream: Stream, fd: int, kind: PacketId, *, v2: bool) -> None:
+async def _drain(stream: Stream, fd: int, kind: PacketId, output: Callable[[bytes], bytes], *, v2: bool) -> None:
     while data := await fdio.read_some(fd, CHUNK_BYTES):
-        await stream.write(encode_packet(kind, data) if v2 else data)
+        data = output(data)
+        if data:
+            await stream.write(encode_packet(kind, data) if v2 else data)
 
 
-async def _until_end(stream: Stream, shell: _Shell) -> None:
+async def _until_end(stream: Stream, shell: _Shell, link: Link) -> None:
     """Pass all output on, then the exit code. As with adbd, whoever keeps the pipes open keeps the stream open."""
     v2 = shell.request.v2
-    drains = [asyncio.create_task(_drain(stream, shell.stdout, PacketId.STDOUT, v2=v2))]
+    output = Output(link.now)
+    drains = [asyncio.create_task(_drain(stream, shell.stdout, PacketId.STDOUT, output, v2=v2))]
     if shell.errors is not None:
-        drains.append(asyncio.create_task(_drain(stream, shell.errors, PacketId.STDERR, v2=v2)))
+        drains.append(asyncio.create_task(_drain(stream, shell.errors, PacketId.STDERR, bytes, v2=v2)))
     try:
         await asyncio.gather(*drains)
     finally:
         await _cancel(*drains)
     code = await shell.ended()
-    if v2:
+    if v2 and not link.now.lose_exit_code:
         await stream.write(encode_packet(PacketId.EXIT, bytes([code & 0xFF])))

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Callable
 from typing import TypeVar
 
 from . import syncwire
+from .condition import Link
 from .packets import Buffer
 from .syncwire import REQUEST, SendRequest, SyncError
 from .transport import Stream
@@ -24,6 +26,9 @@ BATCH_BYTES = 1024 * 1024
 _PIECES = 15
 """DATA pieces a packet when sending: with their headers they stay below the largest payload."""
 _MAX_VECTOR = 512
+_HOLE_BYTES = 4096
+"""Shorter runs of zeros are written: a file system keeps whole blocks."""
+_ZEROS = bytes(syncwire.MAX_DATA)
 
 T = TypeVar("T")
 
@@ -75,7 +80,7 @@ class _Source:
         return word, length
 
 
-async def serve_sync(stream: Stream) -> None:
+async def serve_sync(stream: Stream, *, link: Link) -> None:
     """Answer requests until QUIT, a failure or the end of the stream.
 
     Raises:
@@ -84,7 +89,7 @@ async def serve_sync(stream: Stream) -> None:
     source = _Source(stream)
     with contextlib.suppress(_EndOfStreamError):
         try:
-            while await _serve_request(source, stream):
+            while await _serve_request(source, stream, link):
                 pass
         except SyncError as error:
             await stream.write(syncwire.encode_fail(str(error)))
@@ -96,7 +101,7 @@ class _SendFailedError(SyncError):
     """A SEND failed while its data may still be coming."""
 
 
-async def _serve_request(source: _Source, stream: Stream) -> bool:
+async def _serve_request(source: _Source, stream: Stream, link: Link) -> bool:
     word, length = REQUEST.unpack(await source.exactly(REQUEST.size))
     if length > syncwire.MAX_PATH:
         raise SyncError("path too long")
@@ -109,10 +114,10 @@ async def _serve_request(source: _Source, stream: Stream) -> bool:
     elif word in (b"LIST", b"LIS2"):
         await _list(stream, path, v2=word == b"LIS2")
     elif word == b"SEND":
-        await _receive_file(source, stream, syncwire.parse_send(path))
+        await _receive_file(source, stream, syncwire.parse_send(path), link)
     elif word == b"SND2":
         setup = await source.exactly(syncwire.SETUP.size)
-        await _receive_file(source, stream, syncwire.parse_send_setup(path, setup))
+        await _receive_file(source, stream, syncwire.parse_send_setup(path, setup), link)
     elif word == b"RECV":
         await _send_file(stream, path)
     elif word == b"RCV2":
@@ -184,6 +189,8 @@ class _Target:
         self.fd = -1
         self._path = request.path
         self._is_ours = False
+        self._size = 0
+        """Where the last hole ends: the file may have to be made that long."""
         self._mode = request.permissions
 
     def open(self) -> None:
@@ -209,23 +216,37 @@ class _Target:
         return fd
 
     def write(self, pieces: list[memoryview]) -> None:
-        """Append all pieces.
+        """Append all pieces; in a file of ours, pieces of zeros become holes.
 
         Raises:
             _SendFailedError: e.g. the disk is full.
         """
         try:
-            while pieces:
-                written = os.writev(self.fd, pieces[:_MAX_VECTOR])
-                while pieces and written >= len(pieces[0]):
-                    written -= len(pieces.pop(0))
-                if written:
-                    pieces[0] = pieces[0][written:]
+            for is_hole, group in itertools.groupby(pieces, self._can_be_hole):
+                run = list(group)
+                if is_hole:
+                    self._size = os.lseek(self.fd, sum(map(len, run)), os.SEEK_CUR)
+                else:
+                    _write_vector(self.fd, run)
         except OSError as error:
             raise _failed("write failed", error) from error
 
+    def _can_be_hole(self, piece: memoryview) -> bool:
+        if not self._is_ours or len(piece) < _HOLE_BYTES or piece[0] or piece[-1]:
+            return False
+        return bytes(piece) == _ZEROS[: len(piece)]
+
     def finish(self, time_s: int) -> None:
-        """Close it and set its time."""
+        """Close it and set its time.
+
+        Raises:
+            _SendFailedError: its end is a hole that the file system does not take.
+        """
+        try:
+            if self._size > os.fstat(self.fd).st_size and self._is_ours:
+                os.ftruncate(self.fd, self._size)
+        except OSError as error:
+            raise _failed("write failed", error) from error
         self._close()
         with contextlib.suppress(OSError):
             os.utime(self._path, (time_s, time_s), follow_symlinks=False)
@@ -243,7 +264,16 @@ class _Target:
             self.fd = -1
 
 
-async def _receive_file(source: _Source, stream: Stream, request: SendRequest) -> None:
+def _write_vector(fd: int, pieces: list[memoryview]) -> None:
+    while pieces:
+        written = os.writev(fd, pieces[:_MAX_VECTOR])
+        while pieces and written >= len(pieces[0]):
+            written -= len(pieces.pop(0))
+        if written:
+            pieces[0] = pieces[0][written:]
+
+
+async def _receive_file(source: _Source, stream: Stream, request: SendRequest, link: Link) -> None:
     if request.is_link:
         await _receive_link(source, request)
     else:
@@ -251,17 +281,17 @@ async def _receive_file(source: _Source, stream: Stream, request: SendRequest) -
         try:
             if target is not None:
                 await asyncio.to_thread(target.open)
-            time_s = await _copy_data(source, target)
+            time_s = await _copy_data(source, target, link)
+            if target is not None:
+                await asyncio.to_thread(target.finish, time_s)
         except BaseException:
             if target is not None:
                 target.discard()
             raise
-        if target is not None:
-            await asyncio.to_thread(target.finish, time_s)
     await stream.write(REQUEST.pack(b"OKAY", 0))
 
 
-async def _copy_data(source: _Source, target: _Target | None) -> int:
+async def _copy_data(source: _Source, target: _Target | None, link: Link) -> int:
     """Write all DATA to ``target`` while the next is received; return the time that DONE carries."""
     loop = asyncio.get_running_loop()
     writing: asyncio.Future[None] | None = None
@@ -275,6 +305,7 @@ async def _copy_data(source: _Source, target: _Target | None) -> int:
             while length:
                 part = await source.some(length)
                 length -= len(part)
+                link.count_pushed(len(part))
                 batch.append(part)
                 batch_bytes += len(part)
             if batch_bytes >= BATCH_BYTES or source.must_wait:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from . import packets
+from . import packets, rsakey
+from .condition import CutError, Link
 from .packets import Buffer, ProtocolError
 
 log = logging.getLogger(__name__)
@@ -112,11 +115,12 @@ Opener = Callable[[bytes], Service | None]
 class Transport:
     """Serves one connection until it ends."""
 
-    def __init__(self, connection: socket.socket, banner: bytes, opener: Opener) -> None:
+    def __init__(self, connection: socket.socket, banner: bytes, opener: Opener, link: Link) -> None:
         self.max_payload = 4096
         self._socket = connection
         self._banner = banner
         self._opener = opener
+        self._link = link
         self._loop = asyncio.get_running_loop()
         self._outbox: deque[tuple[bytes, Buffer]] = deque()
         self._queued = asyncio.Event()
@@ -125,6 +129,9 @@ class Transport:
         self._last_id = 0
         self._checksum = True
         self._online = False
+        self._version = packets.VERSION
+        self._token: bytes | None = None
+        self._offered_key = ""
 
     def send(self, command: int, arg0: int, arg1: int, payload: Buffer = b"") -> None:
         """Queue a packet. The queue is bounded, because a stream has one unacknowledged packet at most."""
@@ -168,6 +175,7 @@ class Transport:
                 self._queued.clear()
                 while self._outbox:
                     header, payload = self._outbox.popleft()
+                    await self._link.pass_link("out", len(header) + len(payload))
                     if len(payload) < packets.MAX_PAYLOAD // 16:
                         await self._loop.sock_sendall(self._socket, header + bytes(payload))
                     else:
@@ -176,6 +184,24 @@ class Transport:
         except OSError:
             # A reader that waits on this socket is woken by its shutdown and tidies up.
             self._shut_down()
+
+    def drop(self) -> None:
+        """End the connection; what was queued is lost."""
+        self._outbox.clear()
+        self._shut_down()
+
+    @property
+    def waits_for_a_person(self) -> bool:
+        """Whether a computer has offered its key and was not accepted yet."""
+        return self._token is not None and bool(self._offered_key)
+
+    def reconsider(self) -> None:
+        """Go online if a computer that waits for its key to be accepted no longer has to."""
+        if self._token is None:
+            return
+        now = self._link.now
+        if not now.auth or (self.waits_for_a_person and self._offered_key in now.keys):
+            self._go_online()
 
     def _shut_down(self) -> None:
         try:
@@ -186,8 +212,14 @@ class Transport:
     async def _read_packet(self) -> None:
         header = packets.decode_header(await self._receive(packets.HEADER.size))
         payload = await self._receive(header.length)
+        await self._link.pass_link("in", packets.HEADER.size + len(payload))
+        if self._link.now.mute:
+            return
         if header.command == packets.CNXN:
             self._connect(header.arg0, header.arg1)
+            return
+        if header.command == packets.AUTH:
+            self._authenticate(header.arg0, bytes(payload))
             return
         if not self._online:
             raise ProtocolError("a packet came before CNXN")
@@ -211,8 +243,42 @@ class Transport:
         self._streams.clear()
         self._checksum = version < packets.VERSION
         self.max_payload = max(1, min(max_payload, packets.MAX_PAYLOAD))
+        self._version = min(version, packets.VERSION)
+        if self._link.now.auth:
+            self._online = False
+            self._challenge()
+        else:
+            self._go_online()
+
+    def _go_online(self) -> None:
+        self._token = None
         self._online = True
-        self.send(packets.CNXN, min(version, packets.VERSION), packets.MAX_PAYLOAD, self._banner)
+        self.send(packets.CNXN, self._version, packets.MAX_PAYLOAD, self._banner)
+
+    def _challenge(self) -> None:
+        self._token = os.urandom(rsakey.TOKEN_BYTES)
+        self.send(packets.AUTH, packets.AUTH_TOKEN, 0, self._token)
+
+    def _authenticate(self, what: int, data: bytes) -> None:
+        """Take a signature or a public key. A key that is not accepted is left waiting, as for a person's answer."""
+        if self._token is None:
+            return
+        if what == packets.AUTH_SIGNATURE:
+            if any(rsakey.verifies(key, self._token, data) for key in self._accepted_keys()):
+                self._go_online()
+            else:
+                self._challenge()
+        elif what == packets.AUTH_PUBLIC_KEY:
+            self._offered_key = data.rstrip(b"\0").decode("ascii", "replace").partition(" ")[0]
+            log.info("a computer asks to be accepted")
+            self.reconsider()
+
+    def _accepted_keys(self) -> list[rsakey.PublicKey]:
+        keys = []
+        for text in self._link.now.keys:
+            with contextlib.suppress(ValueError):
+                keys.append(rsakey.parse_public_key(text))
+        return keys
 
     def _open(self, remote_id: int, name: bytes) -> None:
         service = self._opener(name.split(b"\0", 1)[0])
@@ -230,6 +296,8 @@ class Transport:
     async def _serve(self, stream: Stream, service: Service) -> None:
         try:
             await service(stream)
+        except CutError:
+            log.info("the cable was pulled by a fault")
         except StreamClosedError:
             log.debug("stream %d was closed by the other end", stream.local_id)
         except Exception:

@@ -51,7 +51,7 @@ def test_an_extension_keeps_what_it_does_not_change(folder: Path) -> None:
 
 
 def test_a_profile_nobody_described_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(ConfigError, match=r"described as 'pixel': choose one of high, high-opencl, low, mid"):
+    with pytest.raises(ConfigError, match=r"described as 'pixel': choose one of .*high, high-opencl, .*low, .*mid"):
         load_profile("pixel")
 
 
@@ -93,7 +93,7 @@ def test_extensions_that_go_in_a_circle_are_refused(folder: Path) -> None:
 
 def test_an_extension_of_nothing_is_refused(folder: Path) -> None:
     (folder / "a.toml").write_text('extends = "none"\n')
-    with pytest.raises(ConfigError, match="extends is 'none': choose one of a, high"):
+    with pytest.raises(ConfigError, match="extends is 'none': choose one of a, android6, exynos, high, "):
         load_profile("a", folder)
 
 

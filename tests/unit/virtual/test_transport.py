@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.virtual.adbd import packets
+from harness.virtual.adbd.condition import Condition, Link
 from harness.virtual.adbd.packets import Header
 from harness.virtual.adbd.transport import WINDOW_BYTES, Service, Stream, StreamClosedError, Transport
 
@@ -54,12 +55,17 @@ class Peer:
         return header.arg0
 
 
+def quiet() -> Link:
+    """A link without faults."""
+    return Link(lambda _event: None, lambda: None)
+
+
 def talk(service: Service, script: Callable[[Peer], Awaitable[None]]) -> None:
     """Run ``script`` against a transport whose only service is ``service``, called ``x``."""
 
     async def both() -> None:
         ours, theirs = _tcp_pair()
-        transport = Transport(ours, b"device::", lambda name: service if name == b"x" else None)
+        transport = Transport(ours, b"device::", lambda name: service if name == b"x" else None, quiet())
         serving = asyncio.create_task(transport.run())
         with theirs:
             await asyncio.wait_for(script(Peer(theirs)), 10)
@@ -190,3 +196,53 @@ def test_an_old_peer_gets_small_packets_with_sums() -> None:
         assert packets.HEADER.unpack(raw)[3:5] == (4096, 4096)
 
     talk(service, script)
+
+
+def _locked(*, keys: tuple[str, ...] = ()) -> Link:
+    link = quiet()
+    link.change(Condition(auth=True, keys=keys))
+    return link
+
+
+def _with_keys(link: Link, script: Callable[[Peer, Transport], Awaitable[None]]) -> None:
+    async def both() -> None:
+        ours, theirs = _tcp_pair()
+        transport = Transport(ours, b"device::", lambda _name: None, link)
+        serving = asyncio.create_task(transport.run())
+        with theirs:
+            await asyncio.wait_for(script(Peer(theirs), transport), 10)
+        await asyncio.wait_for(serving, 10)
+
+    asyncio.run(both())
+
+
+def test_a_computer_with_an_unknown_key_is_challenged_again_and_left_waiting_until_it_is_accepted() -> None:
+    link = _locked()
+
+    async def script(peer: Peer, transport: Transport) -> None:
+        await peer.send(packets.CNXN, packets.VERSION, MEGABYTE, b"host::")
+        first, token = await peer.receive()
+        assert (first.command, first.arg0, len(token)) == (packets.AUTH, packets.AUTH_TOKEN, 20)
+        await peer.send(packets.AUTH, packets.AUTH_SIGNATURE, 0, bytes(256))
+        second, other = await peer.receive()
+        assert (second.command, second.arg0) == (packets.AUTH, packets.AUTH_TOKEN)
+        assert other != token
+        await peer.send(packets.AUTH, packets.AUTH_PUBLIC_KEY, 0, b"KEY me@here\0")
+        while not transport.waits_for_a_person:
+            await asyncio.sleep(0)
+        link.change(Condition(auth=True, keys=("KEY",)))
+        transport.reconsider()
+        assert (await peer.receive())[0].command == packets.CNXN
+
+    _with_keys(link, script)
+
+
+def test_a_stream_before_the_key_was_accepted_ends_the_connection() -> None:
+    async def script(peer: Peer, _transport: Transport) -> None:
+        await peer.send(packets.CNXN, packets.VERSION, MEGABYTE, b"host::")
+        await peer.receive()
+        await peer.send(packets.OPEN, 1, 0, b"shell:id\0")
+        with pytest.raises((ConnectionError, EOFError)):
+            await peer.receive()
+
+    _with_keys(_locked(), script)

@@ -1,0 +1,111 @@
+"""What the services know: the phone's description, its state now, and what commands asked for since.
+
+``/mnt/vendor/now`` is written by the outside and read-only here; ``/mnt/asked`` is ours. A request carries a number:
+until the state includes it, commands answer as if it were done already, so that nobody has to wait for the loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+NOW_FOLDER = "/mnt/vendor/now"
+ASKED_FOLDER = "/mnt/asked"
+SETTINGS_FILE = "/data/system/users/0/settings.json"
+
+Table = dict[str, Any]
+
+
+def read_table(path: str) -> Table:
+    """Return a JSON object; empty if the file is not there or damaged."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib doubles the time to start
+            table = json.loads(file.read())
+    except (OSError, ValueError):
+        return {}
+    return table if isinstance(table, dict) else {}
+
+
+def write_table(path: str, table: Table) -> None:
+    """Replace a file by a JSON object."""
+    with open(f"{path}.new", "w", encoding="utf-8") as file:  # noqa: PTH123
+        json.dump(table, file)
+    os.replace(f"{path}.new", path)  # noqa: PTH105
+
+
+@contextlib.contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Keep other commands out while a file is read and written again."""
+    fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+class Store:
+    """The tables of one phone."""
+
+    def __init__(
+        self, now_folder: str = NOW_FOLDER, asked_folder: str = ASKED_FOLDER, settings_file: str = SETTINGS_FILE
+    ) -> None:
+        self._asked_path = f"{asked_folder}/asked.json"
+        self._settings_path = settings_file
+        self.spec = read_table(f"{now_folder}/spec.json")
+        self.now: Table = read_table(f"{now_folder}/now.json") or self.spec.get("now", {})
+        self.asked = read_table(self._asked_path)
+
+    @property
+    def sdk(self) -> int:
+        """The phone's API level."""
+        return int(self.spec["sdk"])
+
+    def ask(self, change: Callable[[Table], None]) -> None:
+        """Change what is asked for; the number tells the outside that it is new."""
+        with locked(self._asked_path):
+            table = read_table(self._asked_path)
+            table.pop("wakefulness", None)  # a key press counts once
+            change(table)
+            table["number"] = int(table.get("number", 0)) + 1
+            write_table(self._asked_path, table)
+            self.asked = table
+
+    @property
+    def wakefulness(self) -> str:
+        """``Awake``, ``Asleep`` or ``Dozing``."""
+        wanted = self.asked.get("wakefulness")
+        if isinstance(wanted, str) and self.asked.get("number", 0) > self.now.get("asked", 0):
+            return wanted
+        return str(self.now.get("wakefulness", "Awake"))
+
+    def battery(self) -> Table:
+        """The battery as its service tells it: overrides win while somebody holds them."""
+        return {**self.now["battery"], **self.asked.get("battery", {})}
+
+    def settings(self) -> Table:
+        """All settings by name space."""
+        return read_table(self._settings_path)
+
+    def change_settings(self, change: Callable[[Table], None]) -> None:
+        """Change settings; they outlive a reboot."""
+        os.makedirs(os.path.dirname(self._settings_path), exist_ok=True)  # noqa: PTH103, PTH120
+        with locked(self._settings_path):
+            table = read_table(self._settings_path)
+            change(table)
+            write_table(self._settings_path, table)
+
+
+def say(text: str) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{text}\n")
+
+
+def complain(text: str) -> None:
+    """Print a line to stderr."""
+    sys.stderr.write(f"{text}\n")

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.virtual.droid import cmd, disk, dumpsys, keys, main, settings, svc, window
+from harness.virtual.tree import SERVICES
+
+Droid = Callable[..., Any]
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def phone(droid: Droid, request: pytest.FixtureRequest) -> Any:
+    return droid(getattr(request, "param", "high"))
+
+
+@pytest.fixture
+def run(phone: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line and returns what it printed; the exit code must be as said."""
+    for module in (cmd, disk, dumpsys, keys, settings, svc, window):
+        monkeypatch.setattr(module, "Store", phone.store)
+    modules = {
+        "cmd": cmd,
+        "df": disk,
+        "dumpsys": dumpsys,
+        "input": keys,
+        "settings": settings,
+        "svc": svc,
+        "wm": window,
+    }
+
+    def run(line: str, code: int = 0, *, errors: bool = False) -> str:
+        name, *words = line.split()
+        assert modules[name].run(name, words) == code
+        captured = capsys.readouterr()
+        return captured.err if errors else captured.out
+
+    return run
+
+
+def test_every_command_on_the_phone_has_a_module() -> None:
+    assert set(SERVICES) == set(main.MODULES)
+
+
+def test_a_setting_is_kept_and_null_when_it_is_not_there(run: Run) -> None:
+    assert run("settings get global low_power") == "0\n"
+    assert run("settings get global nothing_like_this") == "null\n"
+    run("settings put global low_power 1")
+    assert run("settings get global low_power") == "1\n"
+    assert "low_power=1\n" in run("settings list global")
+    assert run("settings delete global low_power") == "Deleted 1 rows\n"
+    assert run("settings get global low_power") == "null\n"
+    assert run("settings delete global low_power") == "Deleted 0 rows\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["settings get everywhere x", "settings fetch global x", "settings", "settings put global x"]
+)
+def test_a_wrong_settings_line_is_refused(run: Run, line: str) -> None:
+    assert run(line, 255, errors=True) != ""
+
+
+def test_settings_that_mean_something_reach_the_behaviour(run: Run, phone: Any) -> None:
+    run("settings put system screen_off_timeout 15000")
+    run("svc power stayon true")
+    assert phone.store().asked["screen_off_timeout_ms"] == 15000
+    assert phone.store().asked["stay_on"] == 15
+    assert "mStayOn=true" in run("dumpsys power")
+    run("svc power stayon false")
+    assert "mStayOn=false" in run("dumpsys power")
+
+
+def test_keys_switch_the_screen_at_once(run: Run) -> None:
+    assert "mWakefulness=Awake" in run("dumpsys power")
+    run("input keyevent 26")
+    power = run("dumpsys power")
+    assert "mWakefulness=Asleep" in power
+    assert "Display Power: state=OFF" in power
+    run("input keyevent KEYCODE_WAKEUP")
+    assert "mWakefulness=Awake" in run("dumpsys power")
+
+
+@pytest.mark.parametrize(("phone", "word"), [("high", "Asleep"), ("exynos", "Dozing")], indirect=["phone"])
+def test_a_screen_that_shows_the_time_dozes(run: Run, word: str) -> None:
+    run("input keyevent SLEEP")
+    power = run("dumpsys power")
+    assert f"mWakefulness={word}\n" in power
+    assert "Display Power: state=OFF" in power
+
+
+def test_the_state_from_outside_counts_once_it_includes_the_request(run: Run, phone: Any) -> None:
+    run("input keyevent 223")
+    number = phone.store().asked["number"]
+    state = phone.store().now
+    phone.publish({**state, "asked": number, "wakefulness": "Awake"})  # it woke up again since
+    assert "mWakefulness=Awake" in run("dumpsys power")
+
+
+@pytest.mark.parametrize(("phone", "there"), [("kirin", False), ("exynos", True)], indirect=["phone"])
+def test_the_thermal_service_came_with_android_10(run: Run, there: bool) -> None:
+    assert ("thermalservice" in run("dumpsys -l")) is there
+    if there:
+        assert "HAL Ready: true" in run("dumpsys thermalservice")
+    else:
+        assert run("dumpsys thermalservice", errors=True) == "Can't find service: thermalservice\n"
+        assert run("cmd thermalservice reset", 20, errors=True) == "cmd: Can't find service: thermalservice\n"
+
+
+def test_size_and_density_can_be_overridden(run: Run) -> None:
+    assert run("wm size") == "Physical size: 1440x3168\n"
+    run("wm size 720x1584")
+    assert run("wm size") == "Physical size: 1440x3168\nOverride size: 720x1584\n"
+    run("wm size reset")
+    assert run("wm size") == "Physical size: 1440x3168\n"
+    run("wm density many", 255)
+
+
+def test_forced_idle_is_said(run: Run) -> None:
+    assert run("dumpsys deviceidle force-idle") == "Now forced in to deep idle mode\n"
+    assert run("dumpsys deviceidle get deep") == "IDLE\n"
+    run("dumpsys deviceidle unforce")
+    assert run("dumpsys deviceidle get deep") == "ACTIVE\n"
+
+
+@pytest.mark.parametrize("phone", ["high", "mid", "low", "exynos", "tensor", "kirin"], indirect=True)
+def test_the_gpu_line_has_vendor_renderer_and_version(run: Run, phone: Any) -> None:
+    lines = [line for line in run("dumpsys SurfaceFlinger").splitlines() if line.startswith("GLES: ")]
+    gpu = phone.profile.gpu
+    assert lines == [f"GLES: {gpu.vendor}, {gpu.renderer}, {gpu.version}"]
+    assert "OpenGL ES 3.2" in lines[0]
+
+
+@pytest.mark.parametrize(("phone", "there"), [("high", True), ("low", False), ("kirin", False)], indirect=["phone"])
+def test_gpu_memory_is_told_by_newer_kernels_only(run: Run, there: bool) -> None:
+    assert ("Memory snapshot for GPU 0:\nGlobal total: 48234496\n" in run("dumpsys gpu")) is there
+
+
+def test_commands_of_services_are_reached_through_cmd(run: Run) -> None:
+    assert run("cmd battery get level") == "71\n"
+    assert run("cmd settings get global adb_enabled") == "1\n"
+    assert run("cmd window size") == "Physical size: 1440x3168\n"
+    assert "package:android\n" in run("cmd package list packages")
+    run("cmd gpu nothing", 255)
+
+
+def test_df_names_what_is_not_there(run: Run) -> None:
+    assert run("df /nowhere/at/all", 1, errors=True) == "df: /nowhere/at/all: No such file or directory\n"
+
+
+def test_holes_take_no_room(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(1 << 30)
+    (tmp_path / "real").write_bytes(b"x" * 200_000)
+    assert 195 <= disk.used_kb(str(tmp_path)) <= 300
