@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import harness
-from harness import cli_virtual
 from harness.core.errors import ConfigError, FarmError
 from harness.core.reasons import markdown_table
 from harness.payload.models import find_model, read_model
@@ -29,7 +29,9 @@ app = typer.Typer(
 )
 models_app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, verify.")
 app.add_typer(models_app, name="models")
-app.add_typer(cli_virtual.app, name="virtual")
+# Providers of phones bring verbs of their own, e.g. `mnn-farm virtual`.
+for _point in sorted(entry_points(group="mnn_farm.commands"), key=lambda point: point.name):
+    app.add_typer(_point.load(), name=_point.name)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 

@@ -113,16 +113,6 @@ def properties(profile: Profile, serial: str, abi: str) -> dict[str, str]:
     return dict(sorted((known | dict(profile.properties)).items()))
 
 
-def banner(profile: Profile) -> str:
-    """Return what adbd says of the phone when a server connects."""
-    build = profile.build
-    features = "shell_v2,cmd,stat_v2,ls_v2,fixed_push_mkdir,sendrecv_v2"
-    return (
-        f"device::ro.product.name={build.product};ro.product.model={build.model};"
-        f"ro.product.device={build.device};features={features}"
-    )
-
-
 def cpuinfo(profile: Profile) -> str:
     """Return the phone's ``/proc/cpuinfo``, as an ARM kernel words it."""
     blocks: list[str] = []

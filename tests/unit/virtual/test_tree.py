@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.virtual import tree
+from harness.virtual.features import banner
 from harness.virtual.profile import load_profile
 from harness.virtual.tree import Node
 
@@ -50,7 +51,7 @@ def test_the_abi_is_that_of_this_computer() -> None:
 def test_nothing_a_phone_says_tells_that_it_is_virtual(name: str) -> None:
     profile = load_profile(name)
     said = " ".join([*tree.properties(profile, "S", "x86_64"), *tree.properties(profile, "S", "x86_64").values()])
-    said += tree.banner(profile)
+    said += banner(profile)
     for word in ("virtual", "mnn", "farm", "sandbox", "emulat", "qemu", "ranchu"):
         assert word not in said.lower()
 
