@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 
-from benchmarks import adb, runner, synthetic_timing
+from benchmarks import adb, heat, memory, runner, synthetic_timing
 
 MEASURED = {
     "adb_shell_round_trip": adb.shell_round_trip,
@@ -15,6 +15,8 @@ MEASURED = {
     "probe_cpu": runner.probe_cpu,
     "stepping_against_engine_loop": runner.stepping,
     "synthetic_runner_timing_error": synthetic_timing.measure,
+    "virtual_phone_heat": heat.measure,
+    "virtual_phone_lmkd": memory.measure,
 }
 
 

@@ -24,11 +24,11 @@ PUSH_ROUNDS = 3
 
 
 @contextmanager
-def phone() -> Iterator[Endpoint]:
-    """Provide one virtual phone."""
+def provided(profile: str) -> Iterator[Endpoint]:
+    """Provide one virtual phone of this profile."""
     provider = load_provider("virtual")
     try:
-        yield provider.start(["high"])[0]
+        yield provider.start([profile])[0]
     finally:
         provider.stop()
 
@@ -42,7 +42,7 @@ def timed_ms(action: Callable[[], object]) -> float:
 
 def shell_round_trip() -> dict[str, Any]:
     """Compare ``true`` on the phone through our client and through an adb process."""
-    with phone() as endpoint:
+    with provided("high") as endpoint:
         transport = AdbTransport(endpoint)
         adb = [str(find_adb(carried_first=True)), "-P", str(endpoint.adb_port), "-s", endpoint.transport_serial]
         ours, theirs = [], []
@@ -55,7 +55,7 @@ def shell_round_trip() -> dict[str, Any]:
 
 def push() -> dict[str, Any]:
     """Compare pushing one large file through our client and through ``adb push``."""
-    with phone() as endpoint, tempfile.TemporaryDirectory() as folder:
+    with provided("high") as endpoint, tempfile.TemporaryDirectory() as folder:
         local = Path(folder) / "weights"
         local.write_bytes(os.urandom(1024 * 1024) * (PUSH_BYTES // (1024 * 1024)))
         remote = "/data/local/tmp/bench-push"
