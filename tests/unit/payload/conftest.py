@@ -139,3 +139,18 @@ def sensor_tree(tmp_path: Path) -> Path:
             (zone / "type").write_text(f"{kind}\n")
     (root / "class/thermal" / "cooling_device0").mkdir()
     return root
+
+
+@pytest.fixture
+def signals_not_default() -> Callable[[list[str]], tuple[int, int]]:
+    """Return a function from the lines of a ``/proc/PID/status`` to the masks of blocked and ignored signals.
+
+    Signals 32 to 34 belong to the C libraries; what a parent of ours left there no program can change.
+    """
+
+    def masks(status: list[str]) -> tuple[int, int]:
+        fields = dict(line.split(":\t", 1) for line in status)
+        programs_own = ~(0b111 << 31)
+        return int(fields["SigBlk"], 16) & programs_own, int(fields["SigIgn"], 16) & programs_own
+
+    return masks
