@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from harness.core.errors import HostError
 from harness.core.resources import cache_dir
 
 MAX_INSTANCES = 256
+
+
+class FolderLock:
+    """A kernel lock on a folder itself: no file is left of it when the folder goes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._fd = -1
+
+    def acquire(self) -> bool:
+        """Take it without waiting; return whether that worked. The folder is made if it is not there.
+
+        Raises:
+            OSError: the folder cannot be made or opened.
+        """
+        while True:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(fd), self._folder.stat()):
+                    self._fd = fd
+                    return True
+            except BlockingIOError:
+                os.close(fd)
+                return False
+            except FileNotFoundError:
+                pass
+            # Its last holder removed the folder between the two: what is locked is a folder without a name.
+            os.close(fd)
+
+    def release(self) -> None:
+        """Give it back; harmless twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 @dataclass(frozen=True)
@@ -20,7 +56,7 @@ class PhoneState:
 
     name: str
     folder: Path
-    lock: FileLock
+    lock: FolderLock
     data_name: str = "data"
 
     @property
@@ -85,11 +121,10 @@ def claim(profile: str) -> PhoneState:
     for instance in range(1, MAX_INSTANCES + 1):
         name = f"virtual-{profile}-{instance}"
         try:
-            folder = cache_dir("virtual", name)
-            lock = FileLock(folder / "lock")
-            lock.acquire(timeout=0)
-        except Timeout:
-            continue
+            folder = cache_dir("virtual") / name
+            lock = FolderLock(folder)
+            if not lock.acquire():
+                continue
         except OSError as error:
             raise HostError(
                 f"{error.filename or 'the cache'} cannot be written ({error.strerror})",

@@ -45,10 +45,8 @@ class Unit:
         self.orders.close()
         self.phone.close()
         if not self._keep_data:
-            home = self.phone.home
-            for folder in (home.data, home.other.data):
-                shutil.rmtree(folder, ignore_errors=True)
-            home.log.unlink(missing_ok=True)
+            # The claim is on the folder and still held, so nobody else is in it.
+            shutil.rmtree(self.phone.home.folder, ignore_errors=True)
 
     def _note_end(self) -> None:
         log.error("%s ended by itself", self.phone.state.name)

@@ -153,7 +153,7 @@ def test_stopping_leaves_no_process_port_or_temporary_file_and_is_harmless_twice
     assert refuses(endpoint.adb_port)
     assert refuses(int(endpoint.transport_serial.rpartition(":")[2]))
     left = {path.name for path in (cache / "virtual" / "virtual-low-1").iterdir()}
-    assert left <= {"data", "lock", "log.txt"}
+    assert left <= {"data", "log.txt"}
     assert str(cache) not in Path("/proc/self/mountinfo").read_text()
 
 

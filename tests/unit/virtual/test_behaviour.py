@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from harness.virtual import tree
 from harness.virtual.adbd.logring import LogRing
@@ -17,7 +16,7 @@ from harness.virtual.mailbox import asked_folder, now_folder
 from harness.virtual.memory import meminfo
 from harness.virtual.proctree import Process
 from harness.virtual.profile import load_profile
-from harness.virtual.state import PhoneState
+from harness.virtual.state import FolderLock, PhoneState
 
 CAP = "sys/devices/system/cpu/cpufreq/policy6/scaling_max_freq"
 SLEEPER = "import time; time.sleep(60)"
@@ -29,7 +28,7 @@ class Life:
 
     def __init__(self, folder: Path, sandbox: Any) -> None:
         self.profile = load_profile("low-hot")
-        state = PhoneState("virtual-test", folder, FileLock(folder / "lock"))
+        state = PhoneState("virtual-test", folder, FolderLock(folder))
         self.run, logs = state.run, folder / "logs"
         logs.mkdir()
         tree.write_tree(

@@ -27,6 +27,18 @@ def test_the_first_free_name_is_taken_and_given_back() -> None:
         state.release()
 
 
+def test_a_claim_leaves_no_file_and_a_folder_removed_under_it_is_made_again(cache: Path) -> None:
+    held = claim("high")
+    assert list(held.folder.iterdir()) == []
+    held.folder.rmdir()
+    again = claim("high")
+    assert again.name == "virtual-high-1"
+    assert again.folder.is_dir()
+    assert claim("high").name == "virtual-high-2"
+    again.release()
+    held.release()
+
+
 def test_a_phones_folders_are_made_once_and_kept(cache: Path) -> None:
     state = claim("low")
     state.prepare()
