@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from harness.core.adbprogram import find_adb
 from harness.core.errors import HostError
 from harness.core.provider import Endpoint, load_provider
 from harness.core.resources import cache_dir
+from harness.virtual.sandbox import find_sandbox
 
 
 @pytest.fixture(scope="session")
@@ -22,19 +24,34 @@ def farm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@contextmanager
+def _virtual_phones(cache: Path, *words: str) -> Iterator[list[Endpoint]]:
+    """Phones in a cache of their own; skips only where there is no sandbox or no adb, never for a phone that fails."""
+    try:
+        find_sandbox()
+        find_adb()
+    except HostError as error:
+        pytest.skip(f"no virtual phone on this computer: {error}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MNN_FARM_CACHE", str(cache))
+        provider = load_provider("virtual")
+        try:
+            yield provider.start(words)
+        finally:
+            provider.stop()
+
+
 @pytest.fixture(scope="module")
 def virtual_phone(farm_cache: Path) -> Iterator[Endpoint]:
     """One virtual phone behind a real adb server, for a whole module."""
-    before = os.environ.get("MNN_FARM_CACHE")
-    os.environ["MNN_FARM_CACHE"] = str(farm_cache)
-    provider = load_provider("virtual")
-    try:
-        yield provider.start(["high"])[0]
-    except HostError as error:
-        pytest.skip(f"no virtual phone on this computer: {error}")
-    finally:
-        provider.stop()
-        if before is None:
-            del os.environ["MNN_FARM_CACHE"]
-        else:
-            os.environ["MNN_FARM_CACHE"] = before
+    with _virtual_phones(farm_cache, "high") as endpoints:
+        yield endpoints[0]
+
+
+@pytest.fixture(scope="module")
+def virtual_phones(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Endpoint]]:
+    """The phones that a module of tests names in ``PHONES``, in a cache of their own."""
+    with _virtual_phones(tmp_path_factory.mktemp("cache"), *request.module.PHONES) as endpoints:
+        yield endpoints

@@ -14,6 +14,7 @@ from harness.core.resources import data_root
 from harness.payload.models import find_model
 from harness.payload.probe_build import build_probe
 from harness.payload.probe_events import RunLog
+from harness.phone.facts import MACHINE_ABIS
 
 WATCHED_S = 10
 
@@ -47,4 +48,4 @@ def stepping() -> dict[str, Any]:
 
 
 def _abi() -> str:
-    return {"x86_64": "x86_64", "aarch64": "arm64-v8a"}[platform.machine()]
+    return MACHINE_ABIS[platform.machine()]

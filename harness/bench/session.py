@@ -26,6 +26,7 @@ from harness.core.ids import content_id, iso, utc_now
 from harness.core.reasons import Fault, Reason, Verdict
 from harness.core.resources import cache_dir
 from harness.payload.bundle import Bundle
+from harness.payload.folder import PayloadFolder
 from harness.payload.models import ModelFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
@@ -122,12 +123,15 @@ class PhoneSession:
         RunFolder(self.context.run_dir).append(result)
         return result
 
-    def bring(self, key: str, load: Callable[[], Stored]) -> Stored:
-        """Bring a payload to the phone once per session."""
+    def bring(self, kind: str, payload: PayloadFolder, label: str) -> str:
+        """Bring a payload to the phone, once per session, and return its folder there; see ``ensure_on_phone``."""
+        key = f"{kind}/{payload.hash}"
         if key not in self._stored:
-            self._stored[key] = load()
+            self._stored[key] = ensure_on_phone(
+                self.phone.transport, self.phone.probe, payload, kind=kind, label=label, say=self.say
+            )
             self.pushed_bytes += self._stored[key].pushed_bytes
-        return self._stored[key]
+        return self._stored[key].path
 
 
 def _in_short(record: CellRecord) -> str:
@@ -189,22 +193,12 @@ class _Attempt:
         return self._record([Objection(reason, f"{type(error).__name__}: {error}")])
 
     def _bring_payloads(self) -> tuple[str, str]:
-        transport, probe, say = self.phone.transport, self.phone.probe, self.session.say
-        bundle, model = self.context.bundle, self.model
-        programs = bundle.payload(self.phone.facts.abis, say)
-        stored = [
-            self.session.bring(
-                f"{kind}/{payload.hash}",
-                lambda kind=kind, payload=payload, label=label: ensure_on_phone(  # type: ignore[misc]
-                    transport, probe, payload, kind=kind, label=label, say=say
-                ),
-            )
-            for kind, payload, label in (
-                ("bundles", programs, f"bundle {bundle.manifest.name}"),
-                ("models", model.folder, f"model {model.name}"),
-            )
-        ]
-        return stored[0].path, stored[1].path
+        session, bundle, model = self.session, self.context.bundle, self.model
+        programs = bundle.payload(self.phone.facts.abis, session.say)
+        return (
+            session.bring("bundles", programs, f"bundle {bundle.manifest.name}"),
+            session.bring("models", model.folder, f"model {model.name}"),
+        )
 
     def _run_on_phone(self, bundle_dir: str, model_dir: str) -> RunLog:
         """Run the cell under the probe in a fresh work folder, which is removed afterwards."""

@@ -16,6 +16,7 @@ from harness.payload.probe_bandwidth import parse_bandwidth
 from harness.payload.probe_build import build_probe, source_hash
 from harness.payload.probe_events import End, Event, RunLog, Start, parse_event, parse_hash_line
 from harness.payload.probe_lease import LeaseAnswer, parse_lease_line
+from harness.phone.facts import MACHINE_ABIS
 
 _Answer = TypeVar("_Answer")
 
@@ -290,10 +291,7 @@ def _abi(transport: Transport, deadline: Deadline) -> str:
     argv = ["uname", "-m"]
     result = checked(transport.shell(argv, deadline=deadline), transport.name, argv)
     machine = result.stdout.decode("utf-8", "replace").strip()
-    # A 64-bit kernel runs the 64-bit program, whatever the phone's own programs are.
-    known = {"aarch64": "arm64-v8a", "x86_64": "x86_64", "armv7l": "armeabi-v7a", "armv8l": "armeabi-v7a"}
-    if machine not in known:
-        raise ConfigError(
-            f"{transport.name}: no probe for its machine {machine!r}", remedy=f"known are {', '.join(sorted(known))}"
-        )
-    return known[machine]
+    if machine not in MACHINE_ABIS:
+        known = ", ".join(sorted(MACHINE_ABIS))
+        raise ConfigError(f"{transport.name}: no probe for its machine {machine!r}", remedy=f"known are {known}")
+    return MACHINE_ABIS[machine]

@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
 
+# The ABI whose programs a kernel runs, by its machine name. A 64-bit kernel runs the 64-bit ones, whatever the phone's
+# own programs are.
+MACHINE_ABIS = {"aarch64": "arm64-v8a", "armv8l": "armeabi-v7a", "armv7l": "armeabi-v7a", "x86_64": "x86_64"}
 # Where OpenCL drivers lie and by which names MNN looks for them (MNN, OpenCLWrapper.cpp), on Android and on a PC.
 OPENCL_LIBRARIES = (
     "/vendor/lib64/libOpenCL.so",
@@ -204,9 +207,8 @@ def _objects(probe: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _machine_abis(probe: Mapping[str, Any]) -> tuple[str, ...]:
-    known = {"aarch64": "arm64-v8a", "armv8l": "armeabi-v7a", "armv7l": "armeabi-v7a", "x86_64": "x86_64"}
     machine = text(probe.get("machine"))
-    return (known[machine],) if machine in known else ()
+    return (MACHINE_ABIS[machine],) if machine in MACHINE_ABIS else ()
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
+from harness.core.procs import die_with_parent
+
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -23,7 +23,7 @@ def adopt_orphans() -> None:
 
 def _end_with(parent: int) -> Callable[[], None]:
     def in_child() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
+        die_with_parent()
         if os.getppid() != parent:
             os._exit(1)
 

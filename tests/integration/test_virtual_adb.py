@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,10 @@ from pathlib import Path
 import pytest
 
 from harness.core.adbprogram import find_adb
-from harness.core.errors import HostError
 from harness.core.provider import Endpoint
-from harness.virtual.provider import VirtualPhones
-from harness.virtual.sandbox import find_sandbox
 
 TMP = "/data/local/tmp"
+PHONES = ("high", "low")
 
 
 @dataclass(frozen=True)
@@ -42,19 +40,8 @@ class Adb:
 
 
 @pytest.fixture(scope="module")
-def phones(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Adb]]:
-    try:
-        find_sandbox()
-        adb = find_adb()
-    except HostError as error:
-        pytest.skip(str(error))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MNN_FARM_CACHE", str(tmp_path_factory.mktemp("cache")))
-        provider = VirtualPhones()
-        try:
-            yield [Adb(adb, endpoint) for endpoint in provider.start(["high", "low"])]
-        finally:
-            provider.stop()
+def phones(virtual_phones: list[Endpoint]) -> list[Adb]:
+    return [Adb(find_adb(), endpoint) for endpoint in virtual_phones]
 
 
 @pytest.fixture

@@ -8,19 +8,17 @@ from __future__ import annotations
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from harness.core.adbprogram import find_adb
-from harness.core.errors import HostError
 from harness.core.provider import Endpoint
+from harness.core.resources import cache_dir
 from harness.phone.getprop import parse_getprop
 from harness.virtual.profile import load_profile
-from harness.virtual.provider import VirtualPhones
-from harness.virtual.sandbox import find_sandbox
 
 CAP = "/sys/devices/system/cpu/cpufreq/policy6/scaling_max_freq"
 ZONE = "/sys/class/thermal/thermal_zone0/temp"
@@ -83,24 +81,11 @@ class Phone:
 
 
 @pytest.fixture(scope="module")
-def phones(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Phone]]:
-    try:
-        find_sandbox()
-        find_adb()
-    except HostError as error:
-        pytest.skip(str(error))
-    cache = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MNN_FARM_CACHE", str(cache))
-        provider = VirtualPhones()
-        try:
-            endpoints = provider.start(list(PHONES))
-            yield {
-                name: Phone(endpoint, cache / "virtual" / endpoint.name / "data")
-                for name, endpoint in zip(PHONES, endpoints, strict=True)
-            }
-        finally:
-            provider.stop()
+def phones(virtual_phones: list[Endpoint]) -> dict[str, Phone]:
+    return {
+        name: Phone(endpoint, cache_dir("virtual") / endpoint.name / "data")
+        for name, endpoint in zip(PHONES, virtual_phones, strict=True)
+    }
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from harness.core.errors import ConfigError, HostError
 from harness.core.provider import Endpoint
 from harness.core.resources import cache_dir
 from harness.virtual.control import PhoneControl
-from harness.virtual.provider import VirtualPhones
-from harness.virtual.sandbox import find_sandbox
 
 TMP = "/data/local/tmp"
+PHONES = ("high",)
 Result = subprocess.CompletedProcess[bytes]
 
 
@@ -63,20 +62,9 @@ class Phone:
 
 
 @pytest.fixture(scope="module")
-def virtual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phone]:
-    try:
-        find_sandbox()
-        adb = find_adb()
-    except HostError as error:
-        pytest.skip(str(error))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MNN_FARM_CACHE", str(tmp_path_factory.mktemp("cache")))
-        provider = VirtualPhones()
-        try:
-            (endpoint,) = provider.start(["high"])
-            yield Phone(adb, endpoint, PhoneControl(endpoint.name))
-        finally:
-            provider.stop()
+def virtual(virtual_phones: list[Endpoint]) -> Phone:
+    [endpoint] = virtual_phones
+    return Phone(find_adb(), endpoint, PhoneControl(endpoint.name))
 
 
 @pytest.fixture

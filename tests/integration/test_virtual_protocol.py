@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from harness.core.adbprogram import find_adb
-from harness.core.errors import HostError
 from harness.core.provider import Endpoint
 from harness.core.resources import cache_dir
 from harness.virtual.logbuffer import LogRing
-from harness.virtual.provider import VirtualPhones
-from harness.virtual.sandbox import find_sandbox
 
 TMP = "/data/local/tmp"
+PHONES = ("high", "android6")
 
 
 @dataclass(frozen=True)
@@ -40,19 +37,8 @@ class Phone:
 
 
 @pytest.fixture(scope="module")
-def phones(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Phone]]:
-    try:
-        find_sandbox()
-        adb = find_adb()
-    except HostError as error:
-        pytest.skip(str(error))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MNN_FARM_CACHE", str(tmp_path_factory.mktemp("cache")))
-        provider = VirtualPhones()
-        try:
-            yield [Phone(adb, endpoint) for endpoint in provider.start(["high", "android6"])]
-        finally:
-            provider.stop()
+def phones(virtual_phones: list[Endpoint]) -> list[Phone]:
+    return [Phone(find_adb(), endpoint) for endpoint in virtual_phones]
 
 
 @pytest.fixture
