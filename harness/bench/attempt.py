@@ -107,7 +107,9 @@ class Attempt:
         session.make_ready(account)
         bundle_dir, model_dir = self._bring_payloads()
         with turn(self._phone.endpoint.contention_group, self._phone.name, session.say):
-            hot = wait_until_cool(self._phone.probe, self._plan.cool, session.say)
+            cooled = wait_until_cool(self._phone.probe, self._plan.cool, session.say)
+            if cooled.note:
+                account.note("cool_down", cooled.note)
             run = self._run_on_phone(bundle_dir, model_dir)
         end = run.end
         well = end is not None and end.why == "exit" and end.exit_code == 0
@@ -118,7 +120,7 @@ class Attempt:
             told=parse_runner_output(run.stdout),
             weight_bytes=account.model.weight_bytes,
             ram_bytes=self._phone.facts.ram_bytes,
-            started_hot=hot,
+            started_hot=cooled.hot,
             phone_log=b"" if well else self._keep_phone_log(),
         )
         return judge(account.evidence)

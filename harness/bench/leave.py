@@ -7,9 +7,13 @@ from collections.abc import Callable
 from harness.bench.lease import owner_is_dead, take
 from harness.bench.phone import ConnectedPhone
 from harness.bench.tidy import tidy
+from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
 from harness.core.log import phone_logger
 from harness.core.transport import USABLE
+from harness.phone.prepare import restore
+
+RESTORE_S = 60.0
 
 
 def leave_as_found(phone: ConnectedPhone, say: Callable[[str], None]) -> None:
@@ -33,6 +37,7 @@ def leave_as_found(phone: ConnectedPhone, say: Callable[[str], None]) -> None:
             return
         say("leaving the phone as it was found")
         tidy(phone.transport, phone.probe)
+        restore(phone.transport, Deadline(RESTORE_S, "putting settings back", phone.name))
         lease.give_back()
     except FarmError as error:
         log.warning("it could not be left as it was found, that is done when it is next seen: %s", error)

@@ -18,6 +18,7 @@ from harness.payload.probe import Probe
 from harness.phone.facts import OPENCL_LIBRARIES, VULKAN_DRIVERS, Facts, build_facts, parse_drivers
 from harness.phone.getprop import parse_getprop
 from harness.phone.identity import Identity, identify
+from harness.phone.prepare import restore
 from harness.phone.tier import tier_of
 from harness.plan.model import Recovery
 from harness.plan.tiers import TierName, TierRules
@@ -134,6 +135,10 @@ def _connect(
         if lease is not None:
             say("tidying up")
             tidy(transport, probe)
+            owed = restore(transport, Deadline(CONNECT_S, "putting settings back", transport.name))
+            if owed.back:
+                names = ", ".join(change.what for change in owed.back)
+                lease.notes.append(f"an earlier run had left these changed, they are as before again: {names}")
         say("reading facts")
         deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
         properties = parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout)

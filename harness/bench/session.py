@@ -15,16 +15,23 @@ from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone
 from harness.bench.recovery import Known, Ladder, Recovered
 from harness.bench.validity import Objection
+from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, PhoneGoneError
 from harness.core.reasons import Reason
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe_events import Event
 from harness.payload.store import Stored, ensure_on_phone
+from harness.phone.battery import Battery, parse_battery
+from harness.phone.charge import charge_gate
+from harness.phone.prepare import prepare
 from harness.plan.matrix import PlannedCell
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
 _log = logging.getLogger(__name__)
+
+PREPARE_S = 60.0
+ASK_S = 20.0
 
 
 @dataclass
@@ -105,10 +112,53 @@ class PhoneSession:
             lease.renew()
             while lease.notes:
                 account.note("lease", lease.notes.pop(0), warning=True)
+        if not self._prepared:
+            self._prepare(account)
+        self._check_battery(account)
+
+    @property
+    def _is_android(self) -> bool:
+        facts = self.phone.facts
+        return facts.sdk is not None or facts.android_release is not None
+
+    def _prepare(self, account: Account) -> None:
+        if not self._is_android:
+            self._prepared = True
+            account.note("prepare", "it has no Android whose settings could be prepared")
+            return
+        deadline = Deadline(PREPARE_S, "preparing the phone", self.phone.name)
+        done = prepare(self.phone.transport, self.context.plan.prepare, self.say, deadline)
+        self._prepared = True
+        if done.foreground is not None:
+            account.note("foreground_app", f"in front: {done.foreground}")
+        for note in done.notes:
+            account.note("prepare", note)
+        for what, why in done.refused.items():
+            account.note("prepare_refused", f"{what} could not be set: {why}", warning=True)
+
+    def _check_battery(self, account: Account) -> None:
+        """Wait for the battery's floor.
+
+        Raises:
+            FarmError: it is not reached (reason ``low_battery``).
+        """
+        asked = self.context.plan.prepare
+        if not self._is_android:
+            return
+
+        def read() -> Battery:
+            deadline = Deadline(ASK_S, "reading the battery", self.phone.name)
+            return parse_battery(self.phone.transport.shell(["dumpsys", "battery"], deadline=deadline).stdout)
+
+        note = charge_gate(read, asked.battery_floor_pct, asked.charge_timeout_s, self.say, phone=self.phone.name)
+        if note:
+            account.note("battery", note)
 
     def came_back(self, recovered: Recovered, account: Account) -> None:
         """Take note of how the phone came back; what it has is looked at again."""
         self._stored.clear()
+        if recovered.rebooted:
+            self._prepared = False
         how = ", ".join((*recovered.rungs, *(["it had rebooted"] if recovered.rebooted else [])))
         account.note(
             "recovered", f"the phone was lost and came back ({how or 'the step was done again'})", warning=True
