@@ -83,7 +83,7 @@ class _Wish:
         return f"{self.kind} {self.key}"
 
 
-def wishes(preparation: Preparation) -> tuple[_Wish, ...]:
+def _wishes(preparation: Preparation) -> tuple[_Wish, ...]:
     """Return what a plan asks of its phones, in the order in which it is done. What it leaves alone is not there."""
     asked: list[_Wish] = []
     if preparation.stay_awake:
@@ -107,7 +107,7 @@ def prepare(transport: Transport, preparation: Preparation, say: Callable[[str],
         PhoneError: the phone was lost. What it owes by then stands in its ledger.
     """
     say("preparing")
-    return _Preparing(transport, deadline).run(wishes(preparation))
+    return _Preparing(transport, deadline).run(_wishes(preparation))
 
 
 class _Preparing:
@@ -135,7 +135,9 @@ class _Preparing:
         if others:
             done = _put_back(self._phone, others)
             self._entries = tuple(entry for entry in held if entry not in others or entry in done.kept)
-            self._notes += [f"{one.what} is back at {one.old}: an earlier run had changed it" for one in done.back]
+            self._notes += [
+                f"{one.what} is back at {_shown(one.new)}: an earlier run had changed it" for one in done.back
+            ]
         self._change(self._missing(asked), held)
         power = parse_power(self._phone.run("dumpsys", "power").stdout)
         if power.screen == "off" and power.powered is False:
@@ -167,7 +169,7 @@ class _Preparing:
         if same(now, held.old) or same(now, held.new):
             self._entries = amended(self._entries, wish.name, new=wish.value)
         else:
-            self._notes.append(f"somebody changed {wish.name} to {now}: that is what it will go back to")
+            self._notes.append(f"somebody changed {wish.name} to {_shown(now)}: that is what it will go back to")
             self._entries = amended(self._entries, wish.name, old=now, new=wish.value)
 
     def _change(self, missing: Sequence[tuple[_Wish, str | None]], held: tuple[Entry, ...]) -> None:
@@ -236,12 +238,16 @@ def _put_one_back(phone: Commands, entry: Entry, done: _PutBack) -> None:
     if same(now, entry.old):
         return
     if not same(now, entry.new):
-        done.left_alone[entry.name] = f"somebody changed it to {now} meanwhile (it was {entry.old})"
+        done.left_alone[entry.name] = f"somebody changed it to {_shown(now)} meanwhile (it was {_shown(entry.old)})"
         return
     after = change(kind, phone, entry.key, entry.old, now)
     if not same(after, entry.old):
-        raise RefusedError(f"{entry.old} was asked, the phone took {after}")
+        raise RefusedError(f"{_shown(entry.old)} was asked, the phone took {_shown(after)}")
     done.back.append(Change(entry.name, now, after))
+
+
+def _shown(value: str | None) -> str:
+    return "unset" if value is None else value
 
 
 def restore(transport: Transport, deadline: Deadline) -> Restored:
