@@ -86,7 +86,8 @@ class _Wish:
 def _wishes(preparation: Preparation) -> tuple[_Wish, ...]:
     """Return what a plan asks of its phones, in the order in which it is done. What it leaves alone is not there."""
     asked: list[_Wish] = []
-    if preparation.stay_awake:
+    # A screen that is to be off needs nothing that keeps it on.
+    if preparation.stay_awake and preparation.screen != "off":
         asked += [_Wish("setting", STAY_ON, _ANY_CHARGER), _Wish("setting", SCREEN_TIMEOUT, _NO_TIMEOUT_MS)]
     if preparation.doze_off:
         asked += [_Wish("doze", "deep", "0"), _Wish("doze", "light", "0")]
@@ -140,8 +141,9 @@ class _Preparing:
             ]
         self._change(self._missing(asked), held)
         power = parse_power(self._phone.run("dumpsys", "power").stdout)
-        if power.screen == "off" and power.powered is False:
-            self._notes.append("the screen is off and no charger is on: the phone may sleep during a run")
+        if power.powered is False:
+            why = "the screen is off" if power.screen == "off" else "a lock screen goes dark by itself"
+            self._notes.append(f"no charger is on and {why}: the phone may sleep during a run")
         return Prepared(tuple(self._changes), self._refused, front, power.screen, tuple(self._notes))
 
     def _missing(self, asked: Sequence[_Wish]) -> list[tuple[_Wish, str | None]]:
