@@ -18,8 +18,7 @@ from harness.core.deadline import Deadline
 from harness.core.errors import PhoneError
 from harness.core.provider import Endpoint
 from harness.core.transport import ShellResult, Transport
-from harness.phone.battery import parse_battery
-from harness.phone.charge import charge_gate
+from harness.phone.charge import charge_gate, read_battery
 from harness.phone.ledger import FILE
 from harness.phone.prepare import Prepared, Restored, prepare, restore
 from harness.plan.model import Preparation
@@ -221,8 +220,9 @@ def test_the_charge_gate_reads_a_phones_own_words(phones: list[Phone], which: in
     phone = phones[which]
 
     def check() -> str:
-        dump = phone.transport.shell(["dumpsys", "battery"], deadline=phone.deadline()).stdout
-        return charge_gate(lambda: parse_battery(dump), 20, 0.0, print, phone=phone.transport.name)
+        return charge_gate(
+            lambda: read_battery(phone.transport, phone.deadline()), 20, 0.0, print, phone=phone.transport.name
+        )
 
     assert check() == ""
     try:
