@@ -101,8 +101,9 @@ def _wishes(preparation: Preparation) -> tuple[_Wish, ...]:
 
 
 def prepare(transport: Transport, preparation: Preparation, say: Callable[[str], None], deadline: Deadline) -> Prepared:
-    """Bring a phone to the state that ``preparation`` asks for. What an earlier one changed and this does not ask for
-    is put back first.
+    """Bring a phone to the state that ``preparation`` asks for.
+
+    What an earlier one changed and this does not ask for is put back first.
 
     Raises:
         PhoneError: the phone was lost. What it owes by then stands in its ledger.
@@ -132,13 +133,11 @@ class _Preparing:
         self._notes += [note] if note else []
         wanted = {wish.name for wish in asked}
         others = tuple(entry for entry in held if entry.name not in wanted)
-        self._entries = held
-        if others:
-            done = _put_back(self._phone, others)
-            self._entries = tuple(entry for entry in held if entry not in others or entry in done.kept)
-            self._notes += [
-                f"{one.what} is back at {_shown(one.new)}: an earlier run had changed it" for one in done.back
-            ]
+        done = _put_back(self._phone, others)
+        self._entries = tuple(entry for entry in held if entry not in others or entry in done.kept)
+        self._notes += [f"{one.what} is back at {_shown(one.new)}: an earlier run had changed it" for one in done.back]
+        self._notes += [f"{what} is left alone: {why}" for what, why in done.left_alone.items()]
+        self._notes += [f"{what} is still owed by an earlier run: {why}" for what, why in done.owed.items()]
         self._change(self._missing(asked), held)
         power = parse_power(self._phone.run("dumpsys", "power").stdout)
         if power.powered is False:
