@@ -64,9 +64,7 @@ def taken_from(probe: FakeProbe, wait_s: float = 0.0) -> tuple[PhoneLease, float
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    lease = take(
-        cast("Any", probe), "toy-1", "/base", "a benchmark", wait_s=wait_s, clock=lambda: now[0], sleep=sleep
-    )
+    lease = take(cast("Any", probe), "toy-1", "/base", "a benchmark", wait_s=wait_s, clock=lambda: now[0], sleep=sleep)
     return lease, now[0]
 
 
@@ -153,6 +151,14 @@ def test_a_lease_that_was_taken_again_though_its_answer_was_lost_is_found() -> N
     lease = lease_of(FakeProbe(FREE, extends=LeaseAnswer("held", replace(OURS, id="d" * 16))))
     lease.renew()
     assert lease.id == "d" * 16
+
+
+def test_a_lease_that_a_worker_took_again_before_it_died_is_taken_from_it() -> None:
+    dead = replace(ANN, owner=f"ann pid {2**22 - 3} since 1700000000", host=this_host())
+    probe = FakeProbe(TAKEN, extends=LeaseAnswer("held", dead))
+    lease = lease_of(probe)
+    lease.renew()
+    assert (lease.id, probe.asked[1]) == ("c" * 16, ("end", "/base/lease", dead.id))
 
 
 @pytest.mark.parametrize(
