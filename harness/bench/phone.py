@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.adb.transport import AdbTransport
+from harness.bench.gather import gather_facts
 from harness.core.deadline import Deadline
 from harness.core.provider import Endpoint, load_provider
 from harness.core.transport import Transport
 from harness.payload.probe import Probe
-from harness.phone.facts import OPENCL_LIBRARIES, VULKAN_DRIVERS, Facts, build_facts, parse_drivers
-from harness.phone.getprop import parse_getprop
+from harness.phone.facts import Facts
 from harness.phone.identity import Identity, identify
 from harness.phone.tier import tier_of
 from harness.plan.tiers import TierName, TierRules
@@ -20,12 +20,6 @@ from harness.store.schema import PhoneInfo
 CONNECT_S = 60.0
 # A day: longer than a push or a sensible cell takes, even from another computer.
 LEFTOVER_MINUTES = 24 * 60
-# Asks for the version without importing the engine, which takes long and prints.
-_PYTHON_MNN = """
-import importlib.metadata, importlib.util
-if importlib.util.find_spec("MNN"):
-    print(importlib.metadata.version("MNN"))
-"""
 
 
 @dataclass(frozen=True)
@@ -47,8 +41,7 @@ class ConnectedPhone:
     @property
     def nulls(self) -> dict[str, str]:
         """Why fields of :attr:`info` are null."""
-        nulls = {key: why for key, why in self.facts.nulls.items() if key in PhoneInfo.model_fields}
-        return {**nulls, "driver": "the GPU driver's version is not read"}
+        return {key: why for key, why in self.facts.nulls.items() if key in PhoneInfo.model_fields}
 
     @property
     def info(self) -> PhoneInfo:
@@ -62,7 +55,7 @@ class ConnectedPhone:
             tier=self.tier,
             fingerprint=self.facts.fingerprint,
             boot_id=self.facts.boot_id,
-            driver=None,
+            driver=self.facts.driver,
         )
 
 
@@ -99,14 +92,7 @@ def connect(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None] = l
     probe = Probe.install(transport, progress=say)
     say("reading facts")
     deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
-    properties = parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout)
-    # The patterns are constants, and the phone's shell must expand them.
-    listing = transport.shell(
-        ["sh", "-c", f"ls -d {' '.join((*OPENCL_LIBRARIES, *VULKAN_DRIVERS))}"], deadline=deadline
-    )
-    python = transport.shell(["python3", "-c", _PYTHON_MNN], deadline=deadline)
-    version = python.stdout.decode("utf-8", "replace").strip() if python.exit_code == 0 else ""
-    facts = build_facts(properties, probe.facts(), parse_drivers(listing.stdout, listing.stderr), version or None)
+    facts = gather_facts(transport, probe, deadline)
     return ConnectedPhone(
         endpoint, transport, probe, facts, identify(transport, facts, deadline), tier_of(facts, rules)
     )

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from harness.phone.facts import DriverListing, Facts, build_facts
+from harness.phone.drivers import DriverListing
+from harness.phone.facts import Facts, Told, build_facts
+from harness.phone.probed import read_probe_facts
 from harness.phone.tier import tier_of
 from harness.plan.tiers import TierRules, load_tier_rules
 
@@ -18,7 +20,7 @@ def phone(ram_gib: float | None = 8, mhz: int | None = 2400, sdk: int | None = 3
         "features": list(features),
     }
     properties = {} if sdk is None else {"ro.build.version.sdk": str(sdk)}
-    return build_facts(properties, probe, DriverListing("", ""), None)
+    return build_facts(Told(properties, read_probe_facts(probe), DriverListing("", "")))
 
 
 def rules(when: dict[str, Any]) -> TierRules:
