@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
@@ -156,7 +156,9 @@ def build_facts(told: Told) -> Facts:
         nulls["soc_vendor"] = soc.why or "the phone tells no chip that profiles/soc.csv knows"
     if soc.name is None:
         nulls["soc_name"] = soc.why
+    zones = read_zones(probe)
     nulls.update(_missing_sources(told))
+    nulls.update(_missing_sensors(probe, zones))
     return Facts(
         model=properties.text("model", "ro.product.model"),
         manufacturer=properties.text("manufacturer", "ro.product.manufacturer"),
@@ -181,7 +183,7 @@ def build_facts(told: Told) -> Facts:
         opencl=told.drivers.opencl,
         vulkan=told.drivers.vulkan,
         python_mnn=told.python_mnn,
-        zones=read_zones(probe),
+        zones=zones,
         soc_vendor=soc.vendor,
         soc_name=soc.name,
         security_patch=properties.text("security_patch", "ro.build.version.security_patch"),
@@ -215,6 +217,36 @@ def _missing_sources(told: Told) -> dict[str, str]:
         if record is None:
             nulls[name] = told.whys.get(name, NOT_ASKED)
     return {**nulls, **told.gpu.nulls, **told.drivers.nulls}
+
+
+def _missing_sensors(probe: ProbeFacts, zones: Sequence[Zone]) -> dict[str, str]:
+    """Return why single zones and cores tell nothing, by ``zones[NUMBER]`` and ``core_max_khz[NUMBER]``."""
+    nulls: dict[str, str] = {}
+    for zone in zones:
+        if zone.celsius is not None:
+            continue
+        if zone.milli_c is None:
+            nulls[f"zones[{zone.zone}]"] = (
+                _denied(probe, f"thermal_zone{zone.zone}/temp") or "its sensor does not answer"
+            )
+        else:
+            name = zone.type or "a zone without a readable name"
+            nulls[f"zones[{zone.zone}]"] = f"{name} says {zone.milli_c}, which is no temperature"
+    for core in probe.cores:
+        if core.max_khz is None:
+            why = _denied(probe, f"cpu{core.cpu}/cpufreq/cpuinfo_max_freq")
+            off = "the core is off" if core.online is False else "the kernel does not tell it"
+            nulls[f"core_max_khz[{core.cpu}]"] = why or off
+    if not zones:
+        nulls["zones"] = _denied(probe, "class/thermal") or "the kernel shows no thermal zones"
+    if not probe.cores:
+        nulls["cores"] = _denied(probe, "system/cpu/present") or "the kernel shows no cores"
+    return nulls
+
+
+def _denied(probe: ProbeFacts, path: str) -> str:
+    """Return the refusal of a file whose path ends so, empty if it was not refused."""
+    return next((f"{file.path}: {file.errno}" for file in probe.denied if file.path.endswith(path)), "")
 
 
 def read_zones(probe: ProbeFacts) -> tuple[Zone, ...]:
@@ -277,9 +309,8 @@ _SOURCES = {"boot_id": "random/boot_id", "mem_total_bytes": "meminfo", "mem_avai
 def _read(probe: ProbeFacts, nulls: dict[str, str], name: str, key: str, value: _Value | None) -> _Value | None:
     """Return ``value``; if it is ``None``, say why."""
     if value is None:
-        source = _SOURCES.get(key)
-        denied = next((file for file in probe.denied if source and file.path.endswith(source)), None)
-        why = f"{denied.path}: {denied.errno}" if denied else probe.odd.get(key, "the phone does not tell")
+        denied = _denied(probe, _SOURCES[key]) if key in _SOURCES else ""
+        why = denied or probe.odd.get(key, "the phone does not tell")
         nulls[name] = f"not readable ({why})"
     return value
 

@@ -37,7 +37,7 @@ _FORMS = (
     (re.compile(r"^(?:sm|sdm|msm|apq|qcm|qcs)\d{4}|^sdm\d{3}"), "Qualcomm"),
     (re.compile(r"^mt\d{4}"), "MediaTek"),
     (re.compile(r"^(?:exynos|s5e)\d{3,4}"), "Samsung"),
-    (re.compile(r"^(?:kirin|hi3)\d{3}"), "HiSilicon"),
+    (re.compile(r"^(?:kirin|hi3|hi6)\d{3}"), "HiSilicon"),
     (re.compile(r"^(?:ums|sp|sc)\d{4}"), "Unisoc"),
     (re.compile(r"^gs\d{3}$|^tensor"), "Google"),
 )
@@ -67,6 +67,10 @@ class Soc:
     name: str | None
     why: str = ""
     notes: tuple[str, ...] = ()
+
+
+# Where a phone says something of its chip, in which word, and the chips that it may be.
+_Saying = tuple[str, str, list[SocRow]]
 
 
 def normal(word: str) -> str:
@@ -122,6 +126,29 @@ def find_soc(
         return Soc(_told_vendor(properties), None, f"the phone has no property {asked}", ())
     known = [(source, word, found) for source, word, found in said if found]
     vendor = known[0][2][0].vendor if known else _vendor_of(said, properties)
+    chosen, notes = _narrow(known, cores)
+    told_vendor = _told_vendor(properties)
+    if vendor is not None and told_vendor not in (None, vendor):
+        notes.append(f"ro.soc.manufacturer says {told_vendor}, {said[0][0]} says {said[0][1]}")
+    for source, word, found in said[1:]:
+        if not found and vendor is not None and _form(word) not in (None, vendor):
+            notes.append(f"{said[0][0]} says {said[0][1]} ({vendor}), {source} says {word}")
+    for makers_number in sorted(set(implementers) & set(_CORE_MAKERS)):
+        maker = _CORE_MAKERS[makers_number]
+        if vendor is not None and maker != vendor:
+            notes.append(f"{said[0][0]} says {said[0][1]} ({vendor}), but a core is {maker}'s own")
+    # A platform's chips are no answer where the phone names another one, only one that nobody has put into the table.
+    exact = [one for one in said if one[0] in (SOC_ID, *_MODEL_KEYS, "ro.hardware") and (one[2] or _form(one[1]))]
+    stranger = exact[0] if exact and not exact[0][2] else None
+    if stranger is not None:
+        return Soc(vendor, None, _unknown(stranger), tuple(notes))
+    if len({row.name for row in chosen}) == 1:
+        return Soc(vendor, chosen[0].name, "", tuple(notes))
+    return Soc(vendor, None, _why(said, chosen), tuple(notes))
+
+
+def _narrow(known: Sequence[_Saying], cores: Collection[str]) -> tuple[list[SocRow], list[str]]:
+    """Return the chips that fit everything said, and what does not fit the rest."""
     notes: list[str] = []
     chosen: list[SocRow] = list(known[0][2]) if known else []
     for source, word, found in known[1:]:
@@ -135,32 +162,23 @@ def find_soc(
         models = " or ".join(row.model for row in chosen)
         has = ", ".join(sorted(set().union(*(row.cores for row in chosen))))
         notes.append(f"a {models} has the cores {has}; the kernel tells {', '.join(sorted(cores))}")
-    chosen = fitting or chosen
-    told_vendor = _told_vendor(properties)
-    if vendor is not None and told_vendor not in (None, vendor):
-        notes.append(f"ro.soc.manufacturer says {told_vendor}, {said[0][0]} says {said[0][1]}")
-    for makers_number in sorted(set(implementers) & set(_CORE_MAKERS)):
-        maker = _CORE_MAKERS[makers_number]
-        if vendor is not None and maker != vendor:
-            notes.append(f"{said[0][0]} says {said[0][1]} ({vendor}), but a core is {maker}'s own")
-    names = {row.name for row in chosen}
-    if len(names) == 1:
-        return Soc(vendor, chosen[0].name, "", tuple(notes))
-    return Soc(vendor, None, _why(said, chosen), tuple(notes))
+    return fitting or chosen, notes
 
 
-def _why(said: Sequence[tuple[str, str, Sequence[SocRow]]], chosen: Sequence[SocRow]) -> str:
+def _why(said: Sequence[_Saying], chosen: Sequence[SocRow]) -> str:
     if chosen:
         source, word, _found = next(one for one in said if one[2])
         return f"{source} {word} is one of several chips: {', '.join(sorted(row.model for row in chosen))}"
-    return f"profiles/soc.csv does not know {said[0][1]} ({said[0][0]})"
+    return _unknown(said[0])
 
 
-def _said(
-    properties: Mapping[str, str], soc_id: str | None, rows: Sequence[SocRow]
-) -> list[tuple[str, str, list[SocRow]]]:
+def _unknown(saying: _Saying) -> str:
+    return f"profiles/soc.csv does not know {saying[1]} ({saying[0]})"
+
+
+def _said(properties: Mapping[str, str], soc_id: str | None, rows: Sequence[SocRow]) -> list[_Saying]:
     """Return what the phone says of its chip: where, in which word, and the chips that it may be."""
-    said: list[tuple[str, str, list[SocRow]]] = []
+    said: list[_Saying] = []
     if soc_id and (by_id := [row for row in rows if soc_id.strip() in row.soc_ids]):
         said.append((SOC_ID, soc_id.strip(), by_id))
     for keys, by_platform in ((_MODEL_KEYS, False), (_PLATFORM_KEYS, True)):
@@ -169,8 +187,8 @@ def _said(
             if not word:
                 continue
             found = _matching(normal(word), rows, by_platform)
-            # "qcom", or a phone's code name: no word for a chip.
-            if found or key in ("ro.soc.model", "ro.hardware.chipname", "ro.board.platform"):
+            # Else it is "qcom", or a phone's code name: no word for a chip.
+            if found or _form(word) or key in ("ro.soc.model", "ro.hardware.chipname", "ro.board.platform"):
                 said.append((key, word[:60], found))
     return said
 
@@ -184,9 +202,14 @@ def _matching(word: str, rows: Sequence[SocRow], by_platform: bool) -> list[SocR
     return found or [row for row in rows if word in row.platforms]
 
 
-def _vendor_of(said: Sequence[tuple[str, str, Sequence[SocRow]]], properties: Mapping[str, str]) -> str | None:
-    by_form = (vendor for _key, word, _rows in said for form, vendor in _FORMS if form.match(normal(word)))
+def _vendor_of(said: Sequence[_Saying], properties: Mapping[str, str]) -> str | None:
+    by_form = (vendor for _key, word, _rows in said if (vendor := _form(word)))
     return next(by_form, None) or _told_vendor(properties)
+
+
+def _form(word: str) -> str | None:
+    """Return whose chips are numbered so."""
+    return next((vendor for form, vendor in _FORMS if form.match(normal(word))), None)
 
 
 def _told_vendor(properties: Mapping[str, str]) -> str | None:

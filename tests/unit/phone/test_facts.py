@@ -36,13 +36,13 @@ PROBE: dict[str, Any] = {
     "cores": [
         {"cpu": 0, "implementer": "0x41", "part": "0xd46", "max_khz": 1_800_000},
         {"cpu": 4, "implementer": "0x41", "part": "0xd4e", "max_khz": 2_400_000},
-        {"cpu": 7, "max_khz": None},
+        {"cpu": 7, "max_khz": 2_400_000},
     ],
     "clusters": [[0], [4, 7]],
     "features": ["asimddp", "i8mm", "paca"],
     "mem_total_bytes": 8 << 30,
     "mem_available_bytes": 3 << 30,
-    "zones": [{"zone": 3, "type": "cpu-0-0", "milli_c": 41000}, {"zone": 9, "type": None, "milli_c": None}],
+    "zones": [{"zone": 3, "type": "cpu-0-0", "milli_c": 41000}, {"zone": 9, "type": "skin-therm", "milli_c": 318}],
     "denied": [],
 }
 DRIVERS = DriverListing("/vendor/lib64/libOpenCL.so", "")
@@ -82,7 +82,7 @@ def test_a_phone_that_tells_everything_has_no_null() -> None:
     assert (facts.soc_vendor, facts.soc_name) == ("Qualcomm", "Snapdragon 8 Gen 2")
     assert (facts.security_patch, facts.build_type) == ("2025-06-05", "user")
     assert (facts.cores, facts.clusters, facts.cpu_max_khz) == (3, ((0,), (4, 7)), 2_400_000)
-    assert facts.core_max_khz == {0: 1_800_000, 4: 2_400_000, 7: None}
+    assert facts.core_max_khz == {0: 1_800_000, 4: 2_400_000, 7: 2_400_000}
     assert facts.cpu_clusters == (
         Cluster((0,), "Cortex-A510", "0x41", "0xd46", 1_800_000),
         Cluster((4, 7), "Cortex-X3", "0x41", "0xd4e", 2_400_000),
@@ -93,7 +93,7 @@ def test_a_phone_that_tells_everything_has_no_null() -> None:
     assert facts.opencl_public == ("libOpenCL.so",)
     assert (facts.storage_total_bytes, facts.storage_free_bytes) == (110 << 30, 40 << 30)
     assert (facts.battery, facts.thermal) == (BATTERY, THERMAL)
-    assert facts.zones == (Zone(3, "cpu-0-0", 41000, "cpu", 41.0), Zone(9, "", None, "other", None))
+    assert facts.zones == (Zone(3, "cpu-0-0", 41000, "cpu", 41.0), Zone(9, "skin-therm", 318, "skin", 31.8))
     plain = json.loads(json.dumps(facts.as_dict()))
     assert (plain["model"], plain["battery"]["level_pct"], plain["thermal"]["status"]) == ("Toy 3", 61, 1)
     assert plain["cpu_clusters"][1]["core"] == "Cortex-X3"
@@ -127,6 +127,57 @@ def test_a_file_that_may_not_be_read_is_the_reason_of_its_facts_and_of_no_other(
         "ram_bytes": "not readable (/proc/meminfo: EACCES)",
         "boot_id": "not readable (/proc/sys/kernel/random/boot_id: EPERM)",
     }
+
+
+def test_a_sensor_that_tells_nothing_has_its_own_reason() -> None:
+    zones = [
+        {"zone": 0, "type": "BIG", "milli_c": None},
+        {"zone": 2, "type": "camera-therm", "milli_c": -40000},
+        {"zone": 3, "type": "modem", "milli_c": None},
+        {"zone": 4, "type": "socd", "milli_c": 18},
+        {"zone": 5, "type": None, "milli_c": 0},
+        {"zone": 6, "type": "battery", "milli_c": 30000},
+    ]
+    cores = [
+        {"cpu": 0, "max_khz": None, "online": True},
+        {"cpu": 1, "max_khz": None, "online": True},
+        {"cpu": 2, "max_khz": None, "online": False},
+    ]
+    denied = [
+        {"path": "/sys/class/thermal/thermal_zone0/temp", "errno": "EACCES"},
+        {"path": "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "errno": "EPERM"},
+    ]
+    assert build(zones=zones, cores=cores, denied=denied, clusters=[]).nulls == {
+        "zones[0]": "/sys/class/thermal/thermal_zone0/temp: EACCES",
+        "zones[2]": "camera-therm says -40000, which is no temperature",
+        "zones[3]": "its sensor does not answer",
+        "zones[4]": "socd says 18, which is no temperature",
+        "zones[5]": "a zone without a readable name says 0, which is no temperature",
+        "core_max_khz[0]": "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq: EPERM",
+        "core_max_khz[1]": "the kernel does not tell it",
+        "core_max_khz[2]": "the core is off",
+        "cpu_max_khz": "no core's clock is readable",
+        "cpu_clusters": "the phone tells no cores",
+    }
+
+
+@pytest.mark.parametrize(
+    ("denied", "zones", "cores"),
+    [
+        ([], "the kernel shows no thermal zones", "the kernel shows no cores"),
+        (["/sys/class/thermal"], "/sys/class/thermal: EACCES", "the kernel shows no cores"),
+        (
+            ["/sys/devices/system/cpu/present"],
+            "the kernel shows no thermal zones",
+            "/sys/devices/system/cpu/present: EACCES",
+        ),
+    ],
+)
+def test_a_folder_that_may_not_be_listed_is_the_reason_of_an_empty_list(
+    denied: list[str], zones: str, cores: str
+) -> None:
+    facts = build(zones=[], cores=[], clusters=[], denied=[{"path": path, "errno": "EACCES"} for path in denied])
+    assert (facts.nulls["zones"], facts.nulls["cores"]) == (zones, cores)
 
 
 def test_an_answer_of_a_wrong_kind_is_quoted_as_the_reason() -> None:
