@@ -18,7 +18,7 @@ Meaning = Literal["cpu", "gpu", "skin", "battery", "other", "none"]
 # (cpu-1-0-0, cpuss-0, tsens…), MediaTek (mtktscpu, cpu_big0), Samsung and Tensor (BIG, MID, LITTLE), HiSilicon
 # (cluster0), x86 PCs (x86_pkg_temp).
 _CPU = re.compile(
-    r"^(cpu|apc\d-cpu|mtktscpu|soc_max$|tsens_tz|cluster\d|BIG|MID[HL]?$|LITTLE$|x86_pkg_temp|soc_thermal|soc-thmzone"
+    r"^(cpu|apc\d-cpu|mtktscpu|soc_max$|tsens_tz|cluster\d|BIG|MID[HL]?$|LITTLE$|x86_pkg_temp|soc[-_]thermal|soc-thmzone"
     r"|prometheus\d|ank\d)",
     re.IGNORECASE,
 )
