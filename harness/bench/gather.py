@@ -23,7 +23,7 @@ from harness.phone.drivers import (
 from harness.phone.facts import Facts, Told, abis_of, build_facts, sdk_of
 from harness.phone.getprop import parse_getprop
 from harness.phone.gpu import KGSL_MODEL, MALI_INFO, gpu_of
-from harness.phone.soc import SOC_ID
+from harness.phone.soc import CPU_HARDWARE, SOC_ID
 from harness.phone.storage import Storage, parse_df
 from harness.phone.thermalservice import parse_thermalservice
 
@@ -49,6 +49,7 @@ mark=$1
 begin getprop; getprop; end
 begin drivers; ls -d {" ".join(_DRIVER_PLACES)}; end
 begin df; df "$2"; end
+begin {CPU_HARDWARE}; grep ^Hardware {CPU_HARDWARE}; end
 for file in {SOC_ID} {KGSL_MODEL} {MALI_INFO} {" ".join(PUBLIC_LISTS)}; do
   [ -e "$file" ] || continue
   begin "$file"; cat "$file"; end
@@ -101,19 +102,18 @@ def gather_facts(transport: Transport, probe: Probe, deadline: Deadline) -> Fact
     properties = parse_getprop(sections["getprop"].text) if "getprop" in sections else {}
     abis = abis_of(properties, probed)
     bits = 64 if not abis or any("64" in abi for abi in abis) else 32
-    files = {name: _content(sections, name) for name in (SOC_ID, KGSL_MODEL, MALI_INFO)}
+    kgsl_model, mali_info = _content(sections, KGSL_MODEL), _content(sections, MALI_INFO)
     screen = _ask(transport, ["sh", "-c", _SURFACE_FLINGER], "SurfaceFlinger", deadline, whys)
     thermal = _ask(transport, ["sh", "-c", _DUMPSYS, "sh", "thermalservice"], "thermal", deadline, whys)
     battery = _ask(transport, ["sh", "-c", _DUMPSYS, "sh", "battery"], "battery", deadline, whys)
     python = _ask(transport, ["python3", "-c", _PYTHON_MNN], "python_mnn", deadline, whys, PYTHON_S)
-    soc_id = files[SOC_ID]
     told = Told(
         properties=properties,
         probe=probed,
         drivers=_drivers(sections, bits, whys),
         python_mnn=(python or b"").decode("utf-8", "replace").strip() or None,
-        soc_id=None if soc_id is None else soc_id.decode("utf-8", "replace").strip(),
-        gpu=gpu_of(screen or b"", files[KGSL_MODEL], files[MALI_INFO], properties, whys.get("SurfaceFlinger", "")),
+        kernel_soc=_kernel_soc(sections),
+        gpu=gpu_of(screen or b"", kgsl_model, mali_info, properties, whys.get("SurfaceFlinger", "")),
         public_libraries=parse_public_libraries(_public_lists(sections), sdk_of(properties), bits),
         storage=_storage(sections, transport.base_dir, whys),
         battery=None if battery is None else parse_battery(battery),
@@ -188,6 +188,13 @@ def _storage(sections: Mapping[str, _Section], path: str, whys: Mapping[str, str
 def _content(sections: Mapping[str, _Section], path: str) -> bytes | None:
     section = sections.get(path)
     return section.text if section is not None and section.code == 0 else None
+
+
+def _kernel_soc(sections: Mapping[str, _Section]) -> dict[str, str]:
+    said = {path: (_content(sections, path) or b"").decode("utf-8", "replace") for path in (SOC_ID, CPU_HARDWARE)}
+    # "Hardware	: Maker's CHIP 1": one line, or one a core on some kernels
+    hardware = said[CPU_HARDWARE].strip().split("\n")[0].partition(":")[2]
+    return {SOC_ID: said[SOC_ID].strip(), CPU_HARDWARE: hardware.strip()}
 
 
 def _public_lists(sections: Mapping[str, _Section]) -> dict[str, bytes | None]:

@@ -56,6 +56,7 @@ class Facts:
         gpu: name as its driver spells it.
         driver: version of the GPU's driver.
         gles: version of OpenGL ES, with the driver's build.
+        updatable_driver: package of a GPU driver that apps may use instead of the vendor's.
         opencl: the driver's path, ``""`` when the phone has none, and ``None`` when it cannot be told.
         vulkan: likewise.
         opencl_public: names of the OpenCL libraries that apps may load.
@@ -97,6 +98,7 @@ class Facts:
     gpu: str | None = None
     driver: str | None = None
     gles: str | None = None
+    updatable_driver: str | None = None
     opencl_public: tuple[str, ...] | None = None
     storage_total_bytes: int | None = None
     storage_free_bytes: int | None = None
@@ -119,14 +121,15 @@ class Told:
         probe: what ``probe facts`` printed.
         drivers: from :func:`~harness.phone.drivers.parse_drivers`.
         python_mnn: version, or ``None`` when the phone has no Python with MNN.
-        soc_id: content of :data:`~harness.phone.soc.SOC_ID`.
+        kernel_soc: what the kernel says of the chip, by :data:`~harness.phone.soc.SOC_ID` and
+            :data:`~harness.phone.soc.CPU_HARDWARE`.
     """
 
     properties: Mapping[str, str]
     probe: ProbeFacts
     drivers: DriverListing
     python_mnn: str | None = None
-    soc_id: str | None = None
+    kernel_soc: Mapping[str, str] = field(default_factory=dict)
     gpu: Gpu = field(
         default_factory=lambda: Gpu(None, None, None, nulls=dict.fromkeys(("gpu", "driver", "gles"), NOT_ASKED))
     )
@@ -151,7 +154,7 @@ def build_facts(told: Told) -> Facts:
     if not clocks:
         nulls["cpu_max_khz"] = "no core's clock is readable"
     core_names = {cluster.core for cluster in clusters if cluster.core}
-    soc = find_soc(told.properties, told.soc_id, core_names, implementers_of(probe))
+    soc = find_soc(told.properties, told.kernel_soc, core_names, implementers_of(probe))
     if soc.vendor is None:
         nulls["soc_vendor"] = soc.why or "the phone tells no chip that profiles/soc.csv knows"
     if soc.name is None:
@@ -193,6 +196,7 @@ def build_facts(told: Told) -> Facts:
         gpu=told.gpu.name,
         driver=told.gpu.driver,
         gles=told.gpu.gles,
+        updatable_driver=properties.text("updatable_driver", "ro.gfx.driver.0", "ro.gfx.driver.1"),
         opencl_public=told.public_libraries.opencl,
         storage_total_bytes=told.storage.total_bytes,
         storage_free_bytes=told.storage.free_bytes,

@@ -14,11 +14,14 @@ KGSL_MODEL = "/sys/class/kgsl/kgsl-3d0/gpu_model"
 MALI_INFO = "/sys/class/misc/mali0/device/gpuinfo"
 
 # Vendor and renderer may hold commas themselves ("Co., Ltd."); the version begins with the API's name.
-_GLES = re.compile(r"^\s*GLES: (?P<names>.+?)(?:, OpenGL ES(?P<version>.*))?$", re.MULTILINE)
+_GLES = re.compile(r"^\s*GLES: (?P<names>.+?)(?:, OpenGL ES(?P<version>(?:(?!, OpenGL ES).)*))?$", re.MULTILINE)
 _COMPANY = re.compile(r"(?P<vendor>.+?(?:, (?:Ltd|Inc|LLC|Corp)\b\.?)*), (?P<renderer>.+)")
 _API = re.compile(r"^(?:-C[LM])?\s*(?P<api>\d+\.\d+)\s*(?P<driver>.*)$")
 _KGSL = re.compile(r"^Adreno\s*(?P<number>\d{3,4}[A-Z]?)(?P<revision>v\d+)?$", re.IGNORECASE)
 _MALI = re.compile(r"^(?P<name>\S+)\s+\d+ cores? ")
+# OpenGL on top of Vulkan: the GPU stands in brackets, alone, as "vendor, renderer, driver", or with its number.
+_ANGLE = re.compile(r"^ANGLE \((?P<inner>.+)\)(?: on .+)?$")
+_ANGLE_ON_VULKAN = re.compile(r"Vulkan [\d.]+ \((?P<name>.+?) \(0x[0-9A-Fa-f]+\)\)")
 # Renderers that compute on the CPU.
 _SOFTWARE = re.compile(r"swiftshader|llvmpipe|softpipe|android emulator", re.IGNORECASE)
 _FAMILIES = {"adreno": "Adreno", "mali": "Mali", "powervr": "PowerVR", "angle": "ANGLE", "swiftshader": "SwiftShader"}
@@ -105,7 +108,7 @@ def gpu_of(
         if gles.version is None:
             nulls["gles"] = "SurfaceFlinger tells no version"
     name = (
-        (gles.renderer if gles else None)
+        (_real_name(gles.renderer) if gles else None)
         or (parse_kgsl_model(kgsl_model) if kgsl_model else None)
         or (parse_mali_info(mali_info) if mali_info else None)
         or _family(properties)
@@ -128,6 +131,16 @@ def gpu_contradicts(name: str, vendor: str) -> bool:
     if maker is not None:
         return maker != vendor
     return vendor in _WITHOUT and re.search(_WITHOUT[vendor], lower) is not None
+
+
+def _real_name(renderer: str) -> str:
+    """Return the GPU's own name, not that of what runs on it."""
+    angle = _ANGLE.match(renderer)
+    if angle is None:
+        return renderer
+    vulkan = _ANGLE_ON_VULKAN.search(angle["inner"])
+    parts = angle["inner"].split(", ")
+    return vulkan["name"] if vulkan else parts[1] if len(parts) > 2 else angle["inner"]
 
 
 def _silence(dump: bytes) -> str:

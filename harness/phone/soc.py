@@ -17,7 +17,9 @@ from pathlib import Path
 
 from harness.core.resources import data_root
 
+# Where kernels tell the chip: Qualcomm's by its number, many 64-bit ones up to 4.x by a line "Hardware".
 SOC_ID = "/sys/devices/soc0/soc_id"
+CPU_HARDWARE = "/proc/cpuinfo"
 
 # Properties that name the chip itself, the most exact first; ro.soc.* exist from Android 12 only.
 _MODEL_KEYS = ("ro.soc.model", "ro.hardware.chipname", "ro.chipname", "ro.vendor.qti.soc_model", "ro.hardware.alter")
@@ -105,7 +107,7 @@ def own_socs() -> tuple[SocRow, ...]:
 
 def find_soc(
     properties: Mapping[str, str],
-    soc_id: str | None,
+    kernel: Mapping[str, str],
     cores: Collection[str],
     implementers: Collection[int],
     table: Sequence[SocRow] | None = None,
@@ -114,13 +116,13 @@ def find_soc(
 
     Args:
         properties: of the phone.
-        soc_id: content of :data:`SOC_ID`, which Qualcomm's kernels have.
+        kernel: what its kernel says, by :data:`SOC_ID` and :data:`CPU_HARDWARE`; it counts more than properties.
         cores: names of the kinds of core that the kernel tells.
         implementers: their makers' numbers (``0x51``).
         table: of chips; the product's own by default.
     """
     rows = own_socs() if table is None else table
-    said = _said(properties, soc_id, rows)
+    said = _said(properties, kernel, rows)
     if not said:
         asked = f"{_MODEL_KEYS[0]} or {_PLATFORM_KEYS[2]}"
         return Soc(_told_vendor(properties), None, f"the phone has no property {asked}", ())
@@ -138,7 +140,11 @@ def find_soc(
         if vendor is not None and maker != vendor:
             notes.append(f"{said[0][0]} says {said[0][1]} ({vendor}), but a core is {maker}'s own")
     # A platform's chips are no answer where the phone names another one, only one that nobody has put into the table.
-    exact = [one for one in said if one[0] in (SOC_ID, *_MODEL_KEYS, "ro.hardware") and (one[2] or _form(one[1]))]
+    exact = [
+        one
+        for one in said
+        if one[0] in (SOC_ID, CPU_HARDWARE, *_MODEL_KEYS, "ro.hardware") and (one[2] or _form(one[1]))
+    ]
     stranger = exact[0] if exact and not exact[0][2] else None
     if stranger is not None:
         return Soc(vendor, None, _unknown(stranger), tuple(notes))
@@ -176,11 +182,15 @@ def _unknown(saying: _Saying) -> str:
     return f"profiles/soc.csv does not know {saying[1]} ({saying[0]})"
 
 
-def _said(properties: Mapping[str, str], soc_id: str | None, rows: Sequence[SocRow]) -> list[_Saying]:
+def _said(properties: Mapping[str, str], kernel: Mapping[str, str], rows: Sequence[SocRow]) -> list[_Saying]:
     """Return what the phone says of its chip: where, in which word, and the chips that it may be."""
     said: list[_Saying] = []
-    if soc_id and (by_id := [row for row in rows if soc_id.strip() in row.soc_ids]):
-        said.append((SOC_ID, soc_id.strip(), by_id))
+    soc_id, hardware = kernel.get(SOC_ID, "").strip(), kernel.get(CPU_HARDWARE, "").strip()
+    if by_id := [row for row in rows if soc_id in row.soc_ids]:
+        said.append((SOC_ID, soc_id, by_id))
+    found = _matching(normal(hardware), rows, True)
+    if found or _form(hardware):
+        said.append((CPU_HARDWARE, hardware[:60], found))
     for keys, by_platform in ((_MODEL_KEYS, False), (_PLATFORM_KEYS, True)):
         for key in keys:
             word = properties.get(key, "").strip()

@@ -80,6 +80,7 @@ FILES = {
     "getprop": (GETPROP, 0),
     "drivers": (b"/vendor/lib64/libOpenCL.so\n", 1),
     "df": (DF, 0),
+    "/proc/cpuinfo": (b"Hardware\t: Qualcomm Technologies, Inc SM8650\n", 0),
     "/sys/devices/soc0/soc_id": (b"519\n", 0),
     "/sys/class/kgsl/kgsl-3d0/gpu_model": (b"cat: /sys/class/kgsl/kgsl-3d0/gpu_model: Permission denied\n", 1),
     "/vendor/etc/public.libraries.txt": (b"libOpenCL.so\n", 0),
@@ -95,6 +96,7 @@ def gather(files: Mapping[str, tuple[bytes, int]] = FILES, seconds: float = 60.0
 def test_every_source_becomes_its_facts() -> None:
     facts = gather()
     assert (facts.soc, facts.soc_name, facts.sdk) == ("SM8550", "Snapdragon 8 Gen 2", 34)
+    assert facts.notes == ("/sys/devices/soc0/soc_id says 519, /proc/cpuinfo says Qualcomm Technologies, Inc SM8650",)
     assert (facts.gpu, facts.driver) == ("Adreno (TM) 741", "V@0700.1")
     assert (facts.opencl, facts.opencl_public) == ("/vendor/lib64/libOpenCL.so", ("libOpenCL.so",))
     assert (facts.storage_total_bytes, facts.storage_free_bytes) == (4000 * 1024, 3000 * 1024)

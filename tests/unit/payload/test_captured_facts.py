@@ -25,7 +25,7 @@ from harness.phone.facts import Facts, Told, build_facts
 from harness.phone.getprop import parse_getprop
 from harness.phone.gpu import gpu_of, parse_gles, parse_kgsl_model
 from harness.phone.probed import ProbeFacts, read_probe_facts
-from harness.phone.soc import find_soc
+from harness.phone.soc import CPU_HARDWARE, SOC_ID, find_soc
 from harness.phone.thermal import celsius, meaning_of
 from harness.phone.thermalservice import parse_thermalservice
 
@@ -269,6 +269,12 @@ def test_every_cpuinfo_names_its_cores_and_instructions(sample: Sample, probe: P
     assert why == ("" if names else "the kernel tells no part of core 0")
     assert " ".join(instructions_of(facts.features)) == instructions
     assert len(facts.features) > 5
+    hardware = re.search(r"^Hardware\s*: (.*)$", sample.text, re.MULTILINE)
+    if hardware is not None and names:
+        soc = find_soc({}, {CPU_HARDWARE: hardware[1]}, names.split(" + "), implementers_of(facts))
+        assert soc.vendor is not None
+        assert soc.notes == ()
+        assert (soc.name is None) == (sample.id == "moto-g-gen5"), "a chip of 2016 that the table does not have"
 
 
 # --- 06: GPU. Of Qualcomm's many files the product reads the name; clocks and loads of a GPU it does not sample. ---
@@ -342,7 +348,7 @@ def test_every_phones_properties_tell_its_chip(sample: Sample) -> None:
         data = re.sub(r"^(.*?)=(.*)$", r"[\1]: [\2]", sample.text, flags=re.MULTILINE).encode()
     properties = parse_getprop(data)
     assert len(properties) == len(sample.text.splitlines())
-    soc = find_soc(properties, None, (), ())
+    soc = find_soc(properties, {}, (), ())
     assert (soc.vendor, soc.name, soc.notes) == (*CHIPS[sample.id], ())
     facts = build_facts(Told(properties, read_probe_facts({}), DriverListing("", "")))
     if "ro.build.version.sdk" in properties:
@@ -370,7 +376,7 @@ def test_most_real_phones_chips_are_told_and_none_wrongly() -> None:
             alternatives = column.split("|")
             if column.startswith("ro.") and bare and "=" not in bare and "absent" not in bare:
                 properties |= dict.fromkeys(alternatives, bare)
-        soc = find_soc(properties, None, (), ())
+        soc = find_soc(properties, {}, (), ())
         assert soc.vendor is not None or not properties or soc.why
         assert soc.notes == (), row["device"]
         told += soc.name is not None
@@ -391,13 +397,13 @@ def test_every_chip_of_the_verified_table_is_known_by_its_model() -> None:
             if row["name_source"].startswith("memory"):
                 continue
             for model in row["soc_model"].split("/"):
-                soc = find_soc({"ro.soc.model": model.strip()}, None, (), ())
+                soc = find_soc({"ro.soc.model": model.strip()}, {}, (), ())
                 assert soc.vendor == row["vendor"], model
                 assert soc.name is not None, model
                 assert soc.name.split("/")[0].split()[-1].strip("()") in row["marketing_name"], (model, soc.name)
                 checked += 1
             for soc_id in row["qcom_soc_ids"].split():
-                soc = find_soc({"ro.board.platform": "whatever"}, soc_id, (), ())
+                soc = find_soc({"ro.board.platform": "whatever"}, {SOC_ID: soc_id}, (), ())
                 assert soc.name is not None, soc_id
                 assert soc.name.split("/")[0] in row["marketing_name"]
     assert checked > 80

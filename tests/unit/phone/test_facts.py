@@ -27,6 +27,7 @@ PROPERTIES = {
     "ro.serialno": "TOY1",
     "ro.build.version.security_patch": "2025-06-05",
     "ro.build.type": "user",
+    "ro.gfx.driver.0": "com.example.gpudrivers",
 }
 PROBE: dict[str, Any] = {
     "kernel": "6.1.0",
@@ -90,7 +91,7 @@ def test_a_phone_that_tells_everything_has_no_null() -> None:
     assert (facts.cpu_features, facts.instructions) == (("asimddp", "i8mm", "paca"), ("dotprod", "i8mm"))
     assert (facts.ram_bytes, facts.opencl, facts.vulkan) == (8 << 30, "/vendor/lib64/libOpenCL.so", "")
     assert (facts.gpu, facts.driver, facts.gles) == ("Toyo 7", "V@0001.2", "OpenGL ES 3.2 V@0001.2")
-    assert facts.opencl_public == ("libOpenCL.so",)
+    assert (facts.updatable_driver, facts.opencl_public) == ("com.example.gpudrivers", ("libOpenCL.so",))
     assert (facts.storage_total_bytes, facts.storage_free_bytes) == (110 << 30, 40 << 30)
     assert (facts.battery, facts.thermal) == (BATTERY, THERMAL)
     assert facts.zones == (Zone(3, "cpu-0-0", 41000, "cpu", 41.0), Zone(9, "skin-therm", 318, "skin", 31.8))
@@ -106,7 +107,7 @@ def test_a_phone_that_tells_nothing_has_a_reason_for_every_null() -> None:
         "model", "manufacturer", "soc", "platform", "android_release", "sdk", "fingerprint", "serialno", "boot_id",
         "kernel", "page_size", "cpu_max_khz", "ram_bytes", "available_bytes", "opencl", "vulkan", "python_mnn",
         "soc_vendor", "soc_name", "security_patch", "build_type", "instructions", "gpu", "driver", "gles",
-        "opencl_public", "storage_total_bytes", "storage_free_bytes", "battery", "thermal",
+        "updatable_driver", "opencl_public", "storage_total_bytes", "storage_free_bytes", "battery", "thermal",
     }  # fmt: skip
     assert missing <= set(facts.nulls)
     assert all(facts.nulls.values())

@@ -113,6 +113,19 @@ def test_surface_flinger_speaks_first() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("renderer", "name"),
+    [
+        ("ANGLE (Samsung Xclipse 999) on Vulkan 1.3.1", "Samsung Xclipse 999"),
+        ("ANGLE (ARM, Vulkan 1.3.1 (Mali-G91 (0xB0030000)), Mali G91-44.1.0)", "Mali-G91"),
+        ("ANGLE (Qualcomm, Adreno (TM) 741, OpenGL ES 3.2)", "Adreno (TM) 741"),
+        ("ANGLE", "ANGLE"),
+    ],
+)
+def test_the_gpu_below_angle_is_named(renderer: str, name: str) -> None:
+    assert gpu_of(f"GLES: Google Inc., {renderer}, OpenGL ES 3.2 ANGLE\n".encode(), None, None, {}, "").name == name
+
+
 def test_without_it_files_and_then_properties_name_the_gpu() -> None:
     why = "SurfaceFlinger draws with Vulkan and names no OpenGL driver"
     nulls = {"driver": why, "gles": why}

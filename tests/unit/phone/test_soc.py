@@ -6,13 +6,16 @@ import pytest
 
 from harness.core.resources import data_root
 from harness.phone.cpu import own_core_names
-from harness.phone.soc import SOC_ID, Soc, find_soc, normal, own_socs
+from harness.phone.soc import CPU_HARDWARE, SOC_ID, Soc, find_soc, normal, own_socs
 
 SM8550_CORES = ("Cortex-A510", "Cortex-A710", "Cortex-A715", "Cortex-X3")
 
 
-def find(soc_id: str | None = None, cores: tuple[str, ...] = (), makers: tuple[int, ...] = (), **said: str) -> Soc:
-    return find_soc({key.replace("__", "."): value for key, value in said.items()}, soc_id, cores, makers)
+def find(
+    soc_id: str = "", hardware: str = "", cores: tuple[str, ...] = (), makers: tuple[int, ...] = (), **said: str
+) -> Soc:
+    kernel = {SOC_ID: soc_id, CPU_HARDWARE: hardware}
+    return find_soc({key.replace("__", "."): value for key, value in said.items()}, kernel, cores, makers)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,17 @@ def test_the_kernels_number_of_a_chip_counts_more_than_a_property() -> None:
         "Qualcomm", "Snapdragon 7+ Gen 2", "", (f"{SOC_ID} says 591, ro.soc.model says SM8650",)
     )
     assert find("999999", ro__soc__model="SM8650") == Soc("Qualcomm", "Snapdragon 8 Gen 3")
+
+
+def test_the_kernels_line_of_hardware_tells_chips_of_one_platform_apart() -> None:
+    line = "Qualcomm Technologies, Inc SM7250"
+    assert find(hardware=line, ro__board__platform="lito") == Soc("Qualcomm", "Snapdragon 765/765G/768G")
+    assert find(hardware="Qualcomm Technologies, Inc LITO", ro__soc__model="SM7225").name == "Snapdragon 750G"
+    assert find(hardware="MT6893Z/CZA") == Soc("MediaTek", "Dimensity 1200/1300")
+    assert find(hardware="Goldfish", ro__soc__model="SM7225").notes == ()
+    assert find(hardware="MT6771V/C", ro__soc__model="SM8650") == Soc(
+        "MediaTek", "Helio P60/P70", "", ("/proc/cpuinfo says MT6771V/C, ro.soc.model says SM8650",)
+    )
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def rules(when: dict[str, Any]) -> TierRules:
         ({"cpu_max_mhz_min": 2400}, phone(mhz=2400), phone(mhz=2399)),
         ({"sdk_min": 35}, phone(sdk=35), phone(sdk=34)),
         ({"cpu_features": ["i8mm"]}, phone(8, 2400, 35, "i8mm", "sve"), phone(8, 2400, 35, "sve")),
+        ({"cpu_features": ["dotprod"]}, phone(8, 2400, 35, "asimddp"), phone(8, 2400, 35, "asimdhp")),
         ({"ram_gib_min": 4.0, "sdk_min": 35}, phone(8, sdk=35), phone(8, sdk=34)),
     ],
 )
