@@ -33,8 +33,8 @@ SERVICE_S = 10.0
 _SERVICE_ON_PHONE_S = 8
 # What `timeout` says of a program that it had to end, by its age.
 _KILLED = frozenset({124, 137, 143})
-SCRIPT_S = 20.0
-PYTHON_S = 30.0
+SCRIPT_S = 15.0
+PYTHON_S = 12.0
 
 _DRIVER_PLACES = tuple(
     dict.fromkeys(for_bits(place, bits) for place in (*OPENCL_LIBRARIES, *VULKAN_DRIVERS) for bits in (64, 32))

@@ -14,7 +14,7 @@ KGSL_MODEL = "/sys/class/kgsl/kgsl-3d0/gpu_model"
 MALI_INFO = "/sys/class/misc/mali0/device/gpuinfo"
 
 # Vendor and renderer may hold commas themselves ("Co., Ltd."); the version begins with the API's name.
-_GLES = re.compile(r"^\s*GLES: (?P<names>.+?)(?:, OpenGL ES(?P<version>(?:(?!, OpenGL ES).)*))?$", re.MULTILINE)
+_GLES = re.compile(r"^[ \t]*GLES: (?P<names>.+?)(?:, OpenGL ES(?P<version>(?:(?!, OpenGL ES).)*))?$", re.MULTILINE)
 _COMPANY = re.compile(r"(?P<vendor>.+?(?:, (?:Ltd|Inc|LLC|Corp)\b\.?)*), (?P<renderer>.+)")
 _API = re.compile(r"^(?:-C[LM])?\s*(?P<api>\d+\.\d+)\s*(?P<driver>.*)$")
 _KGSL = re.compile(r"^Adreno\s*(?P<number>\d{3,4}[A-Z]?)(?P<revision>v\d+)?$", re.IGNORECASE)

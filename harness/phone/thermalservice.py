@@ -24,10 +24,10 @@ _LAST_STATUS = 6
 # No phone is used below or survives above.
 _COLDEST_C, _HOTTEST_C = -30.0, 150.0
 
-_OVERRIDE = re.compile(r"^\s*IsStatusOverride:\s*(true|false)\s*$", re.MULTILINE)
-_STATUS = re.compile(r"^\s*Thermal Status:\s*(-?\d{1,4})\s*$", re.MULTILINE)
-_READY = re.compile(r"^\s*HAL Ready:\s*(true|false)\s*$", re.MULTILINE)
-_HAL = re.compile(r"^\s*ThermalHAL\s+(\S.*?)\s+connected:\s*(yes|no)\s*$", re.MULTILINE)
+_OVERRIDE = re.compile(r"^[ \t]*IsStatusOverride:[ \t]*(true|false)[ \t]*$", re.MULTILINE)
+_STATUS = re.compile(r"^[ \t]*Thermal Status:[ \t]*(-?\d{1,4})[ \t]*$", re.MULTILINE)
+_READY = re.compile(r"^[ \t]*HAL Ready:[ \t]*(true|false)[ \t]*$", re.MULTILINE)
+_HAL = re.compile(r"^[ \t]*ThermalHAL[ \t]+(\S.*?)[ \t]+connected:[ \t]*(yes|no)[ \t]*$", re.MULTILINE)
 _TEMPERATURES = "Current temperatures from HAL"
 _COOLING = "Current cooling devices from HAL"
 _THRESHOLDS = "Temperature static thresholds from HAL"
@@ -141,12 +141,9 @@ def _items(text: str) -> dict[str, list[dict[str, str]]]:
 
 
 def _fields(inner: str) -> dict[str, str]:
-    # Commas within [ ] separate numbers, not fields; a sensor's name may hold blanks.
-    keys = [
-        match
-        for match in _KEY.finditer(inner)
-        if inner.count("[", 0, match.start()) == inner.count("]", 0, match.start())
-    ]
+    # Commas within [ ] separate numbers, not fields: the lists are hidden from the search for keys.
+    hidden = re.sub(r"\[[^][]*\]", lambda found: "_" * len(found[0]), inner)
+    keys = list(_KEY.finditer(hidden))
     found: dict[str, str] = {}
     for match, following in zip(keys, [*keys[1:], None], strict=False):
         name = match[1][0].lower() + match[1][1:]

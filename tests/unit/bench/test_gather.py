@@ -134,7 +134,7 @@ def test_files_that_cannot_be_read_within_their_time_cost_their_own_facts() -> N
     facts = gather(script_fails="hangs")
     assert facts.model is None
     assert facts.battery is not None
-    assert facts.nulls["opencl"] == facts.nulls["storage_free_bytes"] == "the phone did not answer within 20 s"
+    assert facts.nulls["opencl"] == facts.nulls["storage_free_bytes"] == "the phone did not answer within 15 s"
 
 
 def test_a_phone_that_hangs_as_a_whole_ends_with_the_deadline() -> None:
