@@ -163,8 +163,14 @@ def build_facts(told: Told) -> Facts:
     nulls.update(_missing_sources(told))
     nulls.update(_missing_sensors(probe, zones))
     return Facts(
-        model=properties.text("model", "ro.product.model"),
-        manufacturer=properties.text("manufacturer", "ro.product.manufacturer"),
+        # the plain names are put together from these, on every phone but one that is half built
+        model=properties.text("model", "ro.product.model", "ro.product.vendor.model", "ro.product.system.model"),
+        manufacturer=properties.text(
+            "manufacturer",
+            "ro.product.manufacturer",
+            "ro.product.vendor.manufacturer",
+            "ro.product.system.manufacturer",
+        ),
         # ro.soc.* exist from Android 12 only
         soc=properties.text("soc", "ro.soc.model", "ro.hardware.chipname", "ro.board.platform"),
         platform=properties.text("platform", "ro.board.platform"),
@@ -280,8 +286,9 @@ def sdk_of(properties: Mapping[str, str], nulls: dict[str, str] | None = None) -
 def abis_of(properties: Mapping[str, str], probe: ProbeFacts, nulls: dict[str, str] | None = None) -> tuple[str, ...]:
     """Return the instruction sets the phone runs, best first; the reason of none goes into ``nulls``."""
     known = _Properties(properties, {} if nulls is None else nulls)
-    # Old vendors list only their own part's.
-    word = known.text("abis", "ro.product.cpu.abilist", "ro.vendor.product.cpu.abilist", "ro.product.cpu.abi") or ""
+    word = known.text("abis", "ro.product.cpu.abilist", "ro.vendor.product.cpu.abilist")
+    if word is None:  # before Android 5: two properties for two ABIs
+        word = ",".join(properties.get(key, "") for key in ("ro.product.cpu.abi", "ro.product.cpu.abi2"))
     abis = tuple(part.strip() for part in word.split(",") if part.strip())
     if not abis and probe.machine in MACHINE_ABIS:
         abis = (MACHINE_ABIS[probe.machine],)

@@ -26,6 +26,7 @@ _MODEL_KEYS = ("ro.soc.model", "ro.hardware.chipname", "ro.chipname", "ro.vendor
 # Properties that name its platform, or the chip where the vendor's naming is so.
 _PLATFORM_KEYS = (
     "ro.vendor.mediatek.platform", "ro.mediatek.platform", "ro.board.platform", "ro.hardware", "ro.product.board",
+    "ro.vendor.qti.soc_name",
 )  # fmt: skip
 _VENDORS = {
     "qti": "Qualcomm", "qualcomm": "Qualcomm", "mediatek": "MediaTek", "mtk": "MediaTek", "samsung": "Samsung",
@@ -33,7 +34,9 @@ _VENDORS = {
     "xiaomi": "Xiaomi",
 }  # fmt: skip
 # "Qualcomm Technologies, Inc SM8350", "HiSilicon Kirin 970", "samsungexynos9810", "Unisoc ums9620"
-_MAKERS_WORDS = re.compile(r"^(?:(?:qualcommtechnologiesinc|qualcomm|hisilicon|samsung|mediatek|unisoc|spreadtrum))+")
+_MAKERS_WORDS = re.compile(
+    r"^(?:(?:qualcommtechnologiesinc|qualcomm|hisilicon|samsung|mediatek|unisoc|spreadtrum|google))+"
+)
 # Models by their letters, told where no table knows the number.
 _FORMS = (
     (re.compile(r"^(?:sm|sdm|msm|apq|qcm|qcs)\d{4}|^sdm\d{3}"), "Qualcomm"),
@@ -43,7 +46,8 @@ _FORMS = (
     (re.compile(r"^(?:ums|sp|sc)\d{4}"), "Unisoc"),
     (re.compile(r"^gs\d{3}$|^tensor"), "Google"),
 )
-_VARIANT = re.compile(r"^([a-z]+\d{3,4})[a-z].*$")
+# A model's number; what follows it is a variant ("SM8750P", "MT6769V/CB", "SC9853I-IA").
+_NUMBERED = re.compile(r"^[a-z]+\d{3,4}[a-z]?$")
 # Cores that only this vendor puts into its chips, by implementer.
 _CORE_MAKERS = {0x48: "HiSilicon", 0x51: "Qualcomm", 0x53: "Samsung"}
 
@@ -90,7 +94,7 @@ def load_socs(path: Path) -> tuple[SocRow, ...]:
                 row["vendor"],
                 row["model"],
                 row["name"],
-                frozenset(normal(word) for word in (row["model"], row["name"], *_words(row["aliases"]))),
+                frozenset(map(normal, (row["model"], row["name"].split("/")[0], *_words(row["aliases"])))),
                 frozenset(normal(word) for word in _words(row["platforms"])),
                 frozenset(_words(row["soc_ids"])),
                 frozenset(_words(row["cores"], "+")),
@@ -205,11 +209,16 @@ def _said(properties: Mapping[str, str], kernel: Mapping[str, str], rows: Sequen
 
 def _matching(word: str, rows: Sequence[SocRow], by_platform: bool) -> list[SocRow]:
     found = [row for row in rows if word in row.codes or (by_platform and word in row.platforms)]
-    variant = _VARIANT.match(word)
-    if not found and variant:
-        found = [row for row in rows if variant[1] in row.codes]
     # Some say the platform's name where the chip's is asked for.
-    return found or [row for row in rows if word in row.platforms]
+    return (
+        found
+        or [row for row in rows if any(_is_variant(word, code) for code in row.codes)]
+        or [row for row in rows if word in row.platforms]
+    )
+
+
+def _is_variant(word: str, code: str) -> bool:
+    return word.startswith(code) and word[len(code) :][:1].isalpha() and _NUMBERED.match(code) is not None
 
 
 def _vendor_of(said: Sequence[_Saying], properties: Mapping[str, str]) -> str | None:

@@ -209,6 +209,21 @@ def test_a_computer_without_properties_has_its_kernels_abi(machine: str | None, 
 
 
 @pytest.mark.parametrize(
+    ("keys", "abis"),
+    [
+        ({"ro.product.cpu.abilist": "arm64-v8a, armeabi-v7a,"}, ("arm64-v8a", "armeabi-v7a")),
+        ({"ro.vendor.product.cpu.abilist": "arm64-v8a"}, ("arm64-v8a",)),
+        ({"ro.product.cpu.abi": "armeabi-v7a", "ro.product.cpu.abi2": "armeabi"}, ("armeabi-v7a", "armeabi")),
+        ({"ro.product.cpu.abi": "x86"}, ("x86",)),
+    ],
+)
+def test_phones_of_all_ages_name_their_abis(keys: dict[str, str], abis: tuple[str, ...]) -> None:
+    facts = build(properties=keys)
+    assert facts.abis == abis
+    assert "abis" not in facts.nulls
+
+
+@pytest.mark.parametrize(
     ("keys", "soc"),
     [
         ({"ro.soc.model": "A", "ro.hardware.chipname": "B"}, "A"),

@@ -28,6 +28,9 @@ def find(
         ({"ro__soc__model": "MT6769V/CB"}, "MediaTek", "Helio G70/G80/G85/G88/G91/G92"),
         ({"ro__soc__model": "s5e9925"}, "Samsung", "Exynos 2200"),
         ({"ro__soc__model": "Exynos 2200"}, "Samsung", "Exynos 2200"),
+        ({"ro__soc__model": "Exynos 2400"}, "Samsung", "Exynos 2400/2400e"),
+        ({"ro__soc__model": "Google Tensor G3"}, "Google", "Tensor G3"),
+        ({"ro__soc__model": "Spreadtrum SC9853I-IA"}, "Unisoc", "Spreadtrum SC9853I"),
         ({"ro__soc__model": "T616"}, "Unisoc", "Unisoc T616"),
         ({"ro__soc__model": "T820"}, "Unisoc", "Unisoc T740/T760/T770/T820"),
         # one phone, before and after an update
@@ -67,6 +70,8 @@ def test_the_brand_of_a_phone_says_nothing_of_its_chip() -> None:
             "Samsung",
             "profiles/soc.csv does not know samsungexynos7580 (ro.hardware)",
         ),
+        ({"ro__soc__model": "Tensor G99"}, "Google", "profiles/soc.csv does not know Tensor G99 (ro.soc.model)"),
+        ({"ro__soc__model": "SM85501"}, "Qualcomm", "profiles/soc.csv does not know SM85501 (ro.soc.model)"),
         ({"ro__soc__model": "SM9999"}, "Qualcomm", "profiles/soc.csv does not know SM9999 (ro.soc.model)"),
         (
             {"ro__soc__model": "X1", "ro__soc__manufacturer": "Mediatek"},
