@@ -56,7 +56,9 @@ def test_each_phones_chip_and_cores_have_their_names(connected: dict[str, Connec
 
 def test_a_driver_is_told_by_file_and_by_version(connected: dict[str, ConnectedPhone]) -> None:
     assert connected["high-opencl"].facts.opencl == "/vendor/lib64/libOpenCL.so"
+    assert connected["high-opencl"].facts.opencl_public == ("libOpenCL.so",)
     assert connected["exynos"].facts.opencl == ""
+    assert "opencl_public" in connected["exynos"].facts.nulls
     drivers = {name: phone.info.driver for name, phone in connected.items()}
     assert all(driver and driver in load_profile(name).gpu.version for name, driver in drivers.items())
     assert all("driver" not in phone.nulls for phone in connected.values())
