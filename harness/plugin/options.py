@@ -21,6 +21,8 @@ from harness.store.resume import Choice
 from harness.store.schema import RunInfo, Source
 
 DEFAULT_PLAN = "quick"
+# How messages name the plan that a run was begun with.
+PLAN_OF_RUN = "the plan of this run (run.json)"
 # Our options that take a value, besides those made from the plan.
 _WITH_VALUE = (
     "--devices",
@@ -198,7 +200,7 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
         overrides["models"] = ("--model", given)
     name = config.getoption("plan") or (head.plan_name if head is not None else DEFAULT_PLAN)
     if head is not None and not config.getoption("plan"):
-        plan = make_plan(head.plan, "the plan of this run (run.json)", overrides)
+        plan = make_plan(head.plan, PLAN_OF_RUN, overrides)
     else:
         plan = load_plan(find_plan(name), overrides)
     sources: Mapping[str, Source] = head.models if head is not None and not given else {}

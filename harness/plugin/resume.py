@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import harness
+from harness.bench.context import RunContext
 from harness.bench.phone import ConnectedPhone
-from harness.bench.session import RunContext
 from harness.core.ids import iso, utc_now
+from harness.plan.load import make_plan
 from harness.plan.matrix import cells_of
 from harness.plugin.fleet import Fleet
-from harness.plugin.options import Again, Request
+from harness.plugin.options import PLAN_OF_RUN, Again, Request
 from harness.plugin.run import Run, bind_cells, cell_ids, member_of
 from harness.report.text import plural
 from harness.store.resume import check_known, check_same, is_left
@@ -45,7 +46,10 @@ class Begun:
             ConfigError: one sentence with what differs and what to do.
         """
         records = list(self.records.values())
-        check_same(self.head, records, request.plan_values, request.model_sources, request.bundle_source)
+        # With defaults for what plans could not say when the run was begun.
+        plan = make_plan(self.head.plan, PLAN_OF_RUN).model_dump(mode="json", by_alias=True)
+        head = self.head.model_copy(update={"plan": plan})
+        check_same(head, records, request.plan_values, request.model_sources, request.bundle_source)
         known = [cell_id for member in self.head.fleet for cell_id in cell_ids(request, member.phone.id)]
         check_known(self.head, records, known, harness.__version__)
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from harness.bench.estimate import estimate_s
-from harness.bench.phone import connect
 from harness.bench.session import PhoneSession
 from harness.bench.support import ruled_out
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
 from harness.plan.matrix import PlannedCell
-from harness.plan.tiers import load_tier_rules
 from harness.plugin.live import teller
 from harness.plugin.run import BoundCell, WorkerRun
 from harness.store.schema import CellRecord
 
 
 class Worker:
-    """Holds a session per phone; a phone is connected when its first cell comes."""
+    """Holds a session per phone, which begins with the phone's first cell."""
 
     def __init__(self, run: WorkerRun) -> None:
         self.run = run
@@ -28,26 +26,29 @@ class Worker:
         """Run a cell and return its record.
 
         Raises:
-            FarmError: the phone could not be connected, or the record could not be written.
+            FarmError: the record could not be written.
         """
         session = self._session(bound.phone)
         late = too_late(bound.cell, session, self.run.stop_at, datetime.now(timezone.utc))
         return session.run_cell(bound.cell) if late is None else session.record_failure(bound.cell, late)
 
+    def close(self) -> None:
+        """Leave all phones of this worker as they were found."""
+        while self._sessions:
+            self._sessions.popitem()[1].close()
+
     def _session(self, name: str) -> PhoneSession:
         if name not in self._sessions:
-            say = teller(name)
-            phone = connect(self.run.endpoints[name], load_tier_rules(), say)
-            self._sessions[name] = PhoneSession(phone, self.run.context, say)
+            self._sessions[name] = PhoneSession(self.run.phones[name], self.run.context, teller(name))
         return self._sessions[name]
 
 
 def too_late(cell: PlannedCell, session: PhoneSession, stop_at: datetime | None, now: datetime) -> FarmError | None:
     """Return why a cell is not started, if it would not be done by ``stop_at``; ``None`` when it may start.
 
-    A cell that is known to be unsupported takes no time.
+    A cell that is known to be unsupported, or whose phone was given up, takes no time.
     """
-    if stop_at is None:
+    if stop_at is None or session.gone is not None:
         return None
     context, phone = session.context, session.phone
     model = context.models[cell.model]

@@ -20,7 +20,7 @@ from harness.plugin.options import Again, Request
 from harness.plugin.resume import Begun
 from harness.plugin.run import Run, begin, cell_ids, describe_dry_run
 from harness.store.resume import Choice
-from harness.store.schema import LeftOut, PhoneInfo
+from harness.store.schema import LeftOut, PhoneInfo, RunInfo
 
 MODEL = ModelFolder("toy", PayloadFolder(Path("/toy"), (PayloadFile("llm.mnn", 1, "m"),)), 80_000_000, 4)
 REQUEST = Request(
@@ -170,6 +170,14 @@ def test_another_plan_or_other_ids_are_refused_before_anything_is_written(first:
     with pytest.raises(ConfigError, match="finish it with the version that began it"):
         again(first).check(REQUEST)
     assert (first.folder.path / "run.json").read_bytes() == before
+
+
+def test_what_plans_could_not_say_when_the_run_was_begun_is_no_difference(first: Run) -> None:
+    def older(info: RunInfo) -> RunInfo:
+        return info.model_copy(update={"plan": {key: info.plan[key] for key in ("models", "backends", "threads")}})
+
+    first.folder.update_info(older)
+    again(first).check(REQUEST)
 
 
 def test_what_is_no_run_is_one_sentence(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def session(recorded: list[tuple[str, str]] | None = None) -> PhoneSession:
             tier="mid",
             facts=SimpleNamespace(abis=("arm64-v8a",), vulkan="", opencl="", ram_bytes=2**33, python_mnn="3", nulls={}),
         ),
+        gone=None,
         run_cell=lambda cell: told.append(("run", cell.label)),
         record_failure=lambda cell, error: told.append((error.reason.code, cell.label)),
     )
@@ -64,6 +65,12 @@ def test_the_refusal_says_how_long_it_takes_and_what_to_do() -> None:
     assert str(late(-3600)) == f"the run's time ended at {ended}: finish the run with --resume"
 
 
+def test_a_phone_that_was_given_up_says_so_and_not_that_it_is_late() -> None:
+    gone = session()
+    gone.gone = FarmError("lost")
+    assert too_late(CPU, gone, NOW - timedelta(hours=1), NOW) is None
+
+
 def test_a_run_without_an_end_and_a_cell_that_takes_no_time_are_never_late() -> None:
     assert too_late(CPU, session(), None, NOW) is None
     assert late(-3600, VULKAN) is None
@@ -75,9 +82,8 @@ def test_a_late_cell_has_its_record_and_is_not_run(
 ) -> None:
     told: list[tuple[str, str]] = []
     here = session(told)
-    monkeypatch.setattr(module, "connect", lambda *_: here.phone)
     monkeypatch.setattr(module, "PhoneSession", lambda *_: here)
     stop_at = datetime.now(timezone.utc) + timedelta(seconds=seconds)
-    run = WorkerRun(cast("Any", here.context), {"p": cast("Any", None)}, (), (), stop_at)
+    run = WorkerRun(cast("Any", here.context), {"p": here.phone}, (), (), stop_at)
     Worker(run).measure(BoundCell("p", CPU, "id", "name"))
     assert told == [(became, CPU.label)]
