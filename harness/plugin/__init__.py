@@ -7,9 +7,7 @@ mnn-farm installed, so what a run needs is imported when a run begins.
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Generator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,6 +20,7 @@ from harness.core.procs import die_with_parent
 from harness.core.reasons import ExitStatus, Outcome
 from harness.core.resources import data_root
 from harness.plugin import options
+from harness.plugin.stopping import stop_in_order
 
 if TYPE_CHECKING:
     from harness.plugin.controller import Controller
@@ -53,7 +52,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     joined = options.join_values(given)
     if joined != given:
         return pytest.main(joined, plugins=config.invocation_params.plugins)
-    _stop_on_sigterm(config)
+    stop_in_order(config, heed_second_interrupt=True)
     try:
         return _prepare(config)
     except KeyboardInterrupt:
@@ -67,27 +66,6 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     except FarmError as error:
         sys.stderr.write(f"mnn-farm: {error}\n")
         return pytest.ExitCode.INTERNAL_ERROR
-
-
-def _stop_on_sigterm(config: pytest.Config) -> None:
-    """Make SIGTERM the same orderly end as Ctrl-C. A second one changes nothing: the first is being obeyed."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-
-    def stop(*_: object) -> None:
-        signal.signal(signal.SIGTERM, _ignore)
-        raise KeyboardInterrupt("SIGTERM")
-
-    before = signal.signal(signal.SIGTERM, stop)
-
-    def restore() -> None:
-        signal.signal(signal.SIGTERM, before)
-
-    config.add_cleanup(restore)
-
-
-def _ignore(*_: object) -> None:
-    """Take a signal and do nothing. Unlike SIG_IGN it is not inherited by the programs that we start."""
 
 
 def _prepare(config: pytest.Config) -> int | None:
@@ -169,8 +147,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from harness.plugin.run import WorkerRun
 
         die_with_parent()
-        # Who ends a whole group of processes wants an orderly end too: the controlling process sees to it.
-        signal.signal(signal.SIGTERM, _ignore)
+        stop_in_order(config, heed_second_interrupt=False)
         _become_worker(config, WorkerRun.load(workerinput[_WORKER_INPUT]))
     controller = config.stash.get(_CONTROLLER, None)
     if controller is not None:

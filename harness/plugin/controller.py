@@ -34,6 +34,8 @@ class Controller:
         self._follower: Follower | None = None
         self._problem = ""
         self._quiet_letters = False
+        self._stopping = False
+        self._workers: list[Any] = []
         self._console = Console()
 
     def phone_of(self, nodeid: str) -> str:
@@ -66,8 +68,29 @@ class Controller:
         return PhoneScheduling(self.run.busy_phones, self.phone_of)
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self, node: Any) -> None:
+        """Remember each worker."""
+        self._workers.append(node)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Tell a worker that was told to stop from one that died: its cell was not run and gets no record."""
+        self._stopping = self._stopping or error == "keyboard-interrupt"
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Pass the end on to the workers: they begin no further cell, and have the time to leave their phones."""
+        self._stopping = True
+        for node in self._workers:
+            # xdist knows no way to interrupt a test; without this execnet would do it after five seconds.
+            process = getattr(getattr(node.gateway, "_io", None), "popen", None)
+            if process is not None:
+                process.terminate()
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
         """A worker died in a test: its cell gets its record here, since nobody else is left to write it."""
+        if self._stopping:
+            return
         bound = self._of_test.get(_parameter(crashitem))
         phone = next((p for p in self.run.fleet.phones if bound is not None and p.name == bound.phone), None)
         if bound is None or phone is None:
