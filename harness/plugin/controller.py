@@ -142,8 +142,8 @@ class Controller:
         unfinished = self.run.unfinished(records)
         if unfinished:
             terminalreporter.write_line(
-                f"{plural(unfinished, 'cell')} of these phones can be done again: "
-                f"the same --devices with --run-dir {self.run.folder.path} --resume"
+                f"not finished on these phones: {plural(unfinished, 'cell')}; "
+                f"to go on, the same --devices with --run-dir {self.run.folder.path} --resume"
             )
         terminalreporter.write_line(f"report:  {self.run.folder.path / 'report.html'}")
         if self._problem:

@@ -76,6 +76,6 @@ ADVICE: Final[dict[Reason, str]] = {
     Reason.BUSY: "Wait until the phone is free, then run again with `--resume`.",
     Reason.HELD: "See why it is held; release it when mended.",
     Reason.EXCLUDED: "Nothing to do: the plan says so.",
-    Reason.OUT_OF_TIME: "Run again with `--resume` and more time (`--until`, `--budget`), or begin a run of fewer cells.",
+    Reason.OUT_OF_TIME: "Run again with `--resume` and more time (`--until`, `--budget`), or run fewer cells anew.",
     Reason.PHONE_GONE: "Reconnect the phone, then run again with `--resume`.",
 }
