@@ -72,12 +72,15 @@ class Begun:
     def go_on(self, request: Request, fleet: Fleet, command: Sequence[str]) -> Run:
         """Write into the run's head that it goes on, with phones that are new to it, and return the run.
 
+        The records are read again: another process may have done cells while this one waited for its phones.
+
         Raises:
             ConfigError: the head cannot be written.
         """
+        now = Begun.open(self.again)
         planned = bind_cells(request, fleet.phones)
-        cells = tuple(bound for bound in planned if self.is_left(bound.cell_id))
-        missing = self.not_here(request, fleet.phones)
+        cells = tuple(bound for bound in planned if now.is_left(bound.cell_id))
+        missing = now.not_here(request, fleet.phones)
         names = {left.name for left in fleet.left_out}
         absent = [
             LeftOut(name=name, reason=f"not here: {plural(count, 'cell')} unfinished", remedy="connect it and resume")

@@ -115,6 +115,12 @@ def test_what_has_a_final_record_is_not_done_again(first: Run) -> None:
     assert run.unfinished(run.folder.latest()) == 3
 
 
+def test_what_others_did_while_this_one_waited_for_a_phone_is_not_done_twice(first: Run) -> None:
+    waiting = again(first)
+    append(first, cell_ids(REQUEST, "id-of-b")[0], "crash", "failed", "product")
+    assert todo(waiting.go_on(REQUEST, fleet("b"), [])) == [("b", 2)]
+
+
 def test_rerun_alone_does_what_it_picks_final_or_not(first: Run) -> None:
     run = again(first, unfinished=False, rerun=("reason=crash",)).go_on(REQUEST, fleet("a", "b"), [])
     assert todo(run) == [("a", 1)]
