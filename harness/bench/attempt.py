@@ -30,6 +30,7 @@ from harness.core.transport import checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
+from harness.phone.thermal import Meaning, trip_limits
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.events import parse_runner_output
@@ -149,12 +150,14 @@ class Attempt:
         make = ["mkdir", "-p", work]
         deadline = Deadline(CLEAN_UP_S, "making the work folder", transport.name)
         checked(transport.shell(make, deadline=deadline), transport.name, make)
-        lease = self._phone.lease
+        lease, zones, trip = self._phone.lease, self._phone.facts.zones, self._plan.trip
+        limits_c: dict[Meaning, float] = {"skin": trip.skin_c, "battery": trip.battery_c}
         spec = RunSpec(
             argv=argv,
             work_dir=work,
             deadline_s=self._plan.cell_timeout_s,
             silence_s=self._plan.silence_s,
+            trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
         )
         supervised = Supervised(transport, self._phone.probe, session.ladder, spec)

@@ -91,7 +91,8 @@ def test_errors_cross_process_borders_whole(error: FarmError, protocol: int) -> 
         ],
         [
             "busy", "bad_plan", "model_incomplete", "adb_error", "harness_error", "adb_error", "link_stalled",
-            "device_lost", "device_offline", "unauthorized", "link_stalled", "adb_error", "adb_error", "no_space", "noexec",
+            "device_lost", "device_offline", "unauthorized", "link_stalled", "adb_error", "adb_error", "no_space",
+            "noexec",
         ],
         strict=True,
     )),
