@@ -237,6 +237,14 @@ class Probe:
         """Return who has the phone; see :meth:`take_lease` for errors."""
         return self._read(parse_lease_line, self._ask([self.path, "lease-show", file], "asking who has the phone"))
 
+    def extend_lease(self, file: str, lease_id: str) -> LeaseAnswer:
+        """Let our lease last its whole length from now on: ``taken``; else it is ``free`` or ``held`` by another.
+
+        See :meth:`take_lease` for errors.
+        """
+        argv = [self.path, "lease-extend", file, "--id", lease_id]
+        return self._read(parse_lease_line, self._ask(argv, "keeping the phone"))
+
     def end_lease(self, file: str, lease_id: str) -> LeaseAnswer:
         """Give the phone back; ``held`` when it is somebody else's. See :meth:`take_lease` for errors."""
         argv = [self.path, "lease-end", file, "--id", lease_id]
