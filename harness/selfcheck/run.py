@@ -1,0 +1,152 @@
+"""Runs the checks in their order: from cheap to dear, none stopped by another, but all by a phone that is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+
+from harness.core.errors import (
+    ConfigError,
+    FarmError,
+    HostError,
+    PhoneError,
+    PhoneLostError,
+    PhoneOfflineError,
+    UnauthorizedError,
+)
+from harness.core.log import phone_logger
+from harness.selfcheck import afterwards, alone, basics, cores, steady, system, truth
+from harness.selfcheck.back import wait_until_back
+from harness.selfcheck.lease import Hold, held
+from harness.selfcheck.result import Check, Finding, NotCheckableError, Outcome, Result, broken, holds, unknown
+from harness.selfcheck.subject import RETURN_S, Subject
+
+_LOST = (PhoneLostError, PhoneOfflineError, UnauthorizedError)
+
+_FIRST = tuple(check for check in basics.CHECKS if check.essential or check.name == "program-runs")
+_THEN = (
+    *(check for check in basics.CHECKS if check not in _FIRST),
+    *steady.CHECKS,
+    *system.CHECKS,
+    *truth.CHECKS,
+    *cores.CHECKS,
+    *alone.CHECKS,
+)
+
+
+def _lease_check(hold: Hold) -> Check:
+    def kept(_subject: Subject) -> Finding:
+        if hold.is_ours():
+            return holds(f"lease {hold.id} is still ours")
+        return broken(f"lease {hold.id} is gone, though nobody gave it back")
+
+    return Check(_LEASE.name, _LEASE.assumes, _LEASE.matters, _LEASE.advice, kept)
+
+
+def _no_lease(_subject: Subject) -> Finding:
+    raise NotCheckableError("no lease was taken, because the probe does not run")
+
+
+_LEASE = Check(
+    "lease-kept",
+    "the phone stays ours from beginning to end, broken connections included",
+    "two computers that measure one phone measure each other",
+    "use one computer at a time with this phone, and send us the parcel",
+    _no_lease,
+)
+
+ALL: tuple[Check, ...] = (*_FIRST, *_THEN, _LEASE, *afterwards.CHECKS)
+
+
+def run_checks(subject: Subject, only: Sequence[str] = ()) -> list[Result]:
+    """Check a phone; it is ours meanwhile, and nothing of ours is left on it.
+
+    Args:
+        subject: the phone.
+        only: names of checks; empty for all. Those that are essential are always done.
+
+    Raises:
+        ConfigError: there is no check of such a name.
+        PhoneError: somebody else has the phone (reason ``busy``).
+    """
+    unknown_names = [name for name in only if name not in {check.name for check in ALL}]
+    if unknown_names:
+        raise ConfigError(
+            f"no check is called {unknown_names[0]!r}", remedy=f"choose of {', '.join(check.name for check in ALL)}"
+        )
+    series = _Series(subject, frozenset(only))
+    series.run(_FIRST)
+    with contextlib.ExitStack() as stack:
+        hold = stack.enter_context(held(subject)) if series.has_probe() else None
+        try:
+            series.run(_THEN)
+            series.run([_lease_check(hold) if hold is not None else _LEASE])
+        finally:
+            series.clean_up()
+    series.run(afterwards.CHECKS)
+    return series.results
+
+
+class _Series:
+    """The results so far, and why nothing more can be told."""
+
+    def __init__(self, subject: Subject, only: frozenset[str]) -> None:
+        self.results: list[Result] = []
+        self._subject = subject
+        self._only = only
+        self._over = ""
+
+    def run(self, checks: Sequence[Check]) -> None:
+        for check in self._chosen(checks):
+            self._subject.say(f"checking {check.name}")
+            started = time.monotonic()
+            finding = self._find(check)
+            self.results.append(Result(check, finding, time.monotonic() - started))
+            if check.essential and finding.outcome is not Outcome.PASS:
+                self._over = self._over or f"not tried, because {check.name} failed"
+
+    def has_probe(self) -> bool:
+        """Whether the probe is on the phone; the reason why not was told by its check."""
+        if self._over:
+            return False
+        try:
+            return bool(self._subject.probe.path)
+        except (FarmError, NotCheckableError):
+            return False
+
+    def clean_up(self) -> None:
+        if self._over:
+            return
+        try:
+            self._subject.clean_up()
+        except PhoneError as error:
+            phone_logger(__name__, self._subject.transport.name).warning("%s stays: %s", self._subject.work, error)
+
+    def _chosen(self, checks: Sequence[Check]) -> Iterator[Check]:
+        return (check for check in checks if not self._only or check.essential or check.name in self._only)
+
+    def _find(self, check: Check) -> Finding:
+        if self._over:
+            return unknown(self._over)
+        if self._subject.deadline.passed:
+            return unknown(f"not tried: {self._subject.deadline.seconds / 60:g} minutes are over")
+        try:
+            return check.test(self._subject)
+        except NotCheckableError as error:
+            return unknown(str(error))
+        except (HostError, ConfigError) as error:
+            return unknown(f"this computer cannot try it: {error}")
+        except _LOST as error:
+            return self._lost(check, error)
+        except PhoneError as error:
+            return broken(str(error))
+
+    def _lost(self, check: Check, error: PhoneError) -> Finding:
+        """Wait for the phone; if it does not come back, nothing more can be told."""
+        try:
+            wait_until_back(self._subject, RETURN_S)
+        except PhoneError as still:
+            self._over = f"not tried: the phone was lost during {check.name}"
+            return broken(f"the phone was lost ({error.message}) and did not come back ({still.message})")
+        return broken(f"the phone was lost for a moment ({error.message})")
