@@ -167,7 +167,9 @@ class _Attempt:
         bundle_dir, model_dir = self._bring_payloads()
         say = self.session.say
         with _turn(self.phone.endpoint.contention_group, self.phone.name, say):
-            hot = wait_until_cool(self.phone.probe, self.context.plan.cool, say)
+            cooled = wait_until_cool(self.phone.probe, self.context.plan.cool, say)
+            if cooled.note:
+                _log.info("[%s] %s: %s", self.phone.name, self.cell.label, cooled.note)
             say(f"running {self.cell.model} {self.cell.label}")
             run = self._run_on_phone(bundle_dir, model_dir)
         self.evidence = Evidence(
@@ -177,7 +179,7 @@ class _Attempt:
             told=parse_runner_output(run.stdout),
             weight_bytes=self.model.weight_bytes,
             ram_bytes=self.phone.facts.ram_bytes,
-            started_hot=hot,
+            started_hot=cooled.hot,
         )
         return self._record(judge(self.evidence))
 
