@@ -49,5 +49,6 @@ CHECKS = (
         "a leftover would heat the phone and slow the next run",
         "restart the phone, and send us the parcel",
         _nothing_left,
+        always=True,
     ),
 )

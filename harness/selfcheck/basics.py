@@ -144,6 +144,7 @@ CHECKS = (
         "use a phone with Android 7 or later; a vendor's adbd that lacks it cannot be measured",
         _shell_protocol,
         essential=True,
+        always=True,
     ),
     Check(
         "exit-codes",
@@ -152,6 +153,7 @@ CHECKS = (
         "send us the parcel: this phone's shell or adbd differs from all we know",
         _exit_codes,
         essential=True,
+        always=True,
     ),
     Check(
         "bytes",
@@ -166,6 +168,7 @@ CHECKS = (
         "the probe supervises every run from there",
         "the folder is mounted noexec, or the vendor forbids programs of the shell: such a phone cannot be measured",
         _program_runs,
+        always=True,
     ),
     Check(
         "push-and-pull",

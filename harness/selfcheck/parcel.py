@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,18 @@ from harness.phone.getprop import parse_getprop
 from harness.selfcheck.redact import Redactor, serials_in
 from harness.selfcheck.subject import Subject
 
-_ASKED = {
-    "getprop.txt": ("getprop",),
-    "dumpsys-battery.txt": ("dumpsys", "battery"),
-    "dumpsys-power.txt": ("dumpsys", "power"),
-    "dumpsys-thermalservice.txt": ("dumpsys", "thermalservice"),
+# In these stands nothing of anybody's, and their long numbers are masks and counts.
+_PLAIN = {
     "meminfo.txt": ("cat", "/proc/meminfo"),
     "cpuinfo.txt": ("cat", "/proc/cpuinfo"),
     "mounts.txt": ("cat", "/proc/mounts"),
     "status.txt": ("cat", "/proc/self/status"),
+}
+_PRIVATE = {
+    "getprop.txt": ("getprop",),
+    "dumpsys-battery.txt": ("dumpsys", "battery"),
+    "dumpsys-power.txt": ("dumpsys", "power"),
+    "dumpsys-thermalservice.txt": ("dumpsys", "thermalservice"),
     "logcat.txt": ("logcat", "-d", "-t", "3000"),
 }
 
@@ -31,7 +34,7 @@ _ASKED = {
 def collect(subject: Subject) -> dict[str, bytes]:
     """Ask the phone for what helps to understand it; what it does not answer is a file that says why."""
     found: dict[str, bytes] = {}
-    for name, argv in _ASKED.items():
+    for name, argv in {**_PLAIN, **_PRIVATE}.items():
         try:
             result = subject.shell(*argv)
         except PhoneError as error:
@@ -65,7 +68,8 @@ def write_parcel(
     properties = parse_getprop(collected.get("getprop.txt", b""))
     redactor = Redactor(serials_in(properties, subject.serial))
     files = {f"raw/{name}": _apply(redactor.names, content) for name, content in subject.raw.items()}
-    files |= {name: _apply(redactor.everything, content) for name, content in collected.items()}
+    for name, content in collected.items():
+        files[name] = _apply(redactor.names if name in _PLAIN else redactor.everything, content)
     files["facts.json"] = redactor.names(json.dumps(facts, indent=1)).encode()
     files["results.json"] = redactor.names(json.dumps(document, indent=1)).encode()
     files["redacted.txt"] = "".join(f"{line}\n" for line in redactor.told()).encode()
@@ -79,6 +83,6 @@ def write_parcel(
     return redactor.told()
 
 
-def _apply(redact: Any, content: bytes) -> bytes:
-    text: str = redact(content.decode("utf-8", "surrogateescape"))
+def _apply(redact: Callable[[str], str], content: bytes) -> bytes:
+    text = redact(content.decode("utf-8", "surrogateescape"))
     return text.encode("utf-8", "surrogateescape")

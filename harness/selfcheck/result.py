@@ -58,6 +58,7 @@ class Check:
         advice: what to do then.
         test: tries it. Errors of phone and connection may be raised: they are the finding.
         essential: without it nothing further can be told.
+        always: done even when only others were asked for, because those stand on it.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Check:
     advice: str
     test: Callable[[Subject], Finding]
     essential: bool = False
+    always: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,22 +16,25 @@ from harness.core.errors import (
     UnauthorizedError,
 )
 from harness.core.log import phone_logger
-from harness.selfcheck import afterwards, alone, basics, cores, steady, system, truth
+from harness.selfcheck import afterwards, alone, basics, cores, state, steady, system, truth
 from harness.selfcheck.back import wait_until_back
 from harness.selfcheck.lease import Hold, held
 from harness.selfcheck.result import Check, Finding, NotCheckableError, Outcome, Result, broken, holds, unknown
+from harness.selfcheck.state import put_back
 from harness.selfcheck.subject import RETURN_S, Subject
 
 _LOST = (PhoneLostError, PhoneOfflineError, UnauthorizedError)
 
-_FIRST = tuple(check for check in basics.CHECKS if check.essential or check.name == "program-runs")
+_FIRST = tuple(check for check in basics.CHECKS if check.always)
 _THEN = (
     *(check for check in basics.CHECKS if check not in _FIRST),
     *steady.CHECKS,
     *system.CHECKS,
+    state.BEFORE,
     *truth.CHECKS,
     *cores.CHECKS,
     *alone.CHECKS,
+    state.AFTER,
 )
 
 
@@ -64,7 +67,7 @@ def run_checks(subject: Subject, only: Sequence[str] = ()) -> list[Result]:
 
     Args:
         subject: the phone.
-        only: names of checks; empty for all. Those that are essential are always done.
+        only: names of checks; empty for all. Those on which others stand are always done.
 
     Raises:
         ConfigError: there is no check of such a name.
@@ -116,15 +119,17 @@ class _Series:
             return False
 
     def clean_up(self) -> None:
+        """Put settings back and remove what is ours; what fails is told by the checks of afterwards."""
         if self._over:
             return
-        try:
-            self._subject.clean_up()
-        except PhoneError as error:
-            phone_logger(__name__, self._subject.transport.name).warning("%s stays: %s", self._subject.work, error)
+        for tidy in (put_back, Subject.clean_up):
+            try:
+                tidy(self._subject)
+            except PhoneError as error:
+                phone_logger(__name__, self._subject.transport.name).warning("not left as it was: %s", error)
 
     def _chosen(self, checks: Sequence[Check]) -> Iterator[Check]:
-        return (check for check in checks if not self._only or check.essential or check.name in self._only)
+        return (check for check in checks if not self._only or check.always or check.name in self._only)
 
     def _find(self, check: Check) -> Finding:
         if self._over:

@@ -18,6 +18,7 @@ _PACE_TOLERANCE = 0.05
 _COLDEST_C, _HOTTEST_C = 5.0, 95.0
 # A sentence names so many denied files and counts the rest.
 _NAMED = 4
+_THERMAL = "/sys/class/thermal/thermal_zone*/temp"
 _CPUFREQ = "/sys/devices/system/cpu/cpu{}/cpufreq/{}"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -54,9 +55,11 @@ def _temperature(subject: Subject) -> Finding:
     readable = sum(celsius(*pair) is not None for pair in zip(types, raws, strict=True))
     at = leading_zone(types, raws)
     if at is None:
+        refused = _refused(log, "thermal_zone")
         return broken(
-            f"of {len(types)} thermal zones {readable} tell a temperature, none of skin, battery or CPU; "
-            f"{_refusals(log, '/sys/class/thermal')}"
+            f"of {len(types)} thermal zones {readable} tell a temperature, none of skin, battery or CPU: "
+            + (_named(refused) if refused else f"{_THERMAL} was not refused, there is none (ENOENT)"),
+            refused=refused,
         )
     value = celsius(types[at], raws[at])
     said = f"{types[at]} {value} °C (thermal_zone{zones[at].zone}); {readable} of {len(types)} zones tell a temperature"
@@ -79,11 +82,13 @@ def _per_core(subject: Subject, file: str, readings: Sequence[Numbers]) -> Findi
     values = _last_known(readings, len(cpus))
     missing = [cpu for cpu, value in zip(cpus, values, strict=True) if value is None]
     if missing or not cpus:
-        denied = {entry.path: entry.errno for entry in (log.sensors.denied if log.sensors is not None else ())}
-        paths = [_CPUFREQ.format(cpu, file) for cpu in missing]
+        # Cores of one clock share a file, and only the first one's is tried.
+        refused = _refused(log, file)
+        first = _CPUFREQ.format(missing[0] if missing else 0, file)
         return broken(
             f"{len(missing)} of {len(cpus)} cores do not tell theirs: "
-            + _named([f"{path} ({denied.get(path, 'ENOENT, or no number in it')})" for path in paths])
+            + (_named(refused) if refused else f"{first} is not there (ENOENT), or holds no number"),
+            refused=refused,
         )
     known = sorted({value // 1000 for value in values if value is not None})
     return holds(f"{len(cpus)} cores tell theirs: {known[0]} to {known[-1]} MHz")
@@ -138,11 +143,10 @@ def denied_of(denied: object, path: str) -> str:
     return str(refused[0]) if refused else "ENOENT, or not what belongs there"
 
 
-def _refusals(log: RunLog, folder: str) -> str:
-    denied = [entry for entry in (log.sensors.denied if log.sensors is not None else ()) if folder in entry.path]
-    if not denied:
-        return f"nothing below {folder} was refused"
-    return "refused: " + _named([f"{entry.path} ({entry.errno})" for entry in denied])
+def _refused(log: RunLog, part: str) -> list[str]:
+    """Return the files that exist and may not be read, whose path contains ``part``, each with its errno."""
+    denied = log.sensors.denied if log.sensors is not None else ()
+    return [f"{entry.path} ({entry.errno})" for entry in denied if part in entry.path]
 
 
 def _named(words: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from harness.payload.probe import Probe, RunSpec
 from harness.payload.probe_events import Event, RunLog, Start
 from harness.payload.store import ensure_on_phone
 from harness.phone.facts import MACHINE_ABIS
+from harness.phone.prepare import Prepared
 from harness.selfcheck.result import NotCheckableError
 
 Say = Callable[[str], None]
@@ -50,6 +51,9 @@ class Subject:
         ask_cable: whether the person may be asked to pull the cable.
         deadline: of the whole check.
         raw: by file name, what goes into the parcel as it came.
+        work: our folder on the phone for this check.
+        prepared: what the preparation came to.
+        to_restore: settings may have been changed and are not back yet.
     """
 
     transport: Transport
@@ -58,6 +62,8 @@ class Subject:
     ask_cable: bool = False
     raw: dict[str, bytes] = field(default_factory=dict)
     work: str = ""
+    prepared: Prepared | None = None
+    to_restore: bool = False
     deadline: Deadline = field(init=False)
     _failed: dict[str, str] = field(default_factory=dict)
     _started: list[str] = field(default_factory=list)
