@@ -16,7 +16,7 @@ from harness.core.ids import content_id
 from harness.core.transport import Transport, checked
 from harness.phone.facts import Facts
 
-_FILE = "phone-id.json"
+ID_FILE = "phone-id.json"
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,21 @@ def parse_identity(data: bytes, hardware: str) -> Identity | None:
         return None
 
 
+def read_id(data: bytes) -> str | None:
+    """Return the id in a phone's file whatever its hardware; ``None`` if the file is damaged."""
+    try:
+        return str(uuid.UUID(json.loads(data)["id"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
 def identify(transport: Transport, facts: Facts, deadline: Deadline) -> Identity:
     """Read the phone's identity; write a new one if it has none that fits.
 
     Raises:
         PhoneError: the phone cannot be reached or the file cannot be written.
     """
-    path = f"{transport.base_dir}/{_FILE}"
+    path = f"{transport.base_dir}/{ID_FILE}"
     hardware = hardware_fingerprint(facts)
     read = transport.shell(["cat", path], deadline=deadline)
     if read.exit_code == 0:

@@ -97,6 +97,16 @@ class Preparation(_Strict):
     airplane: bool = Field(False, description="airplane mode on (never on a phone that adb reaches over its network)")
 
 
+class Recovery(_Strict):
+    """What is done for a phone that gets lost."""
+
+    wait_s: float = Field(120.0, gt=0, le=86400, description="how long a lost phone may take to come back")
+    stall_s: float = Field(15.0, gt=0, le=3600, description="a connection on which nothing comes for so long is broken")
+    tries: int = Field(3, ge=0, le=20, description="how often a step is done again")
+    reboot: bool = Field(False, description="reboot a phone that is connected and does not answer")
+    quarantine: bool = Field(True, description="leave a phone that was given up out of later runs for a while")
+
+
 class Reference(_Strict):
     """How outputs are compared with reference answers."""
 
@@ -152,10 +162,12 @@ class Plan(_Strict):
     )
     cv_limit: float | None = Field(None, gt=0, lt=1, description="largest spread (standard deviation ÷ mean) of decode")
     cell_timeout_s: float = Field(600.0, gt=0, le=7 * 86400, description="a cell that takes longer is a hang")
+    silence_s: float = Field(300.0, gt=0, le=7 * 86400, description="a cell that prints nothing for so long is a hang")
     engine: EngineKeys = Field(default_factory=EngineKeys)
     cool: Cool | None = None
     prepare: Preparation = Field(default_factory=Preparation)
     reference: Reference = Field(default_factory=Reference)
+    recovery: Recovery = Field(default_factory=Recovery)
     ask: list[Ask] = Field(default_factory=list, description="questions whose answers are shown beside the speed")
 
     model_config = ConfigDict(populate_by_name=True)

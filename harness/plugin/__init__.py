@@ -221,7 +221,10 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
-    """After the last worker: report, summary files, exit status."""
+    """A worker leaves its phone; after the last one the controller makes report, summary files, exit status."""
+    worker = session.config.stash.get(_WORKER, None)
+    if worker is not None:
+        worker.close()
     yield
     controller = session.config.stash.get(_CONTROLLER, None)
     if controller is not None:

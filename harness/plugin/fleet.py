@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from harness.adb.server import AdbServer, TransportInfo, default_server, ensure_server
+from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone, connect
 from harness.core.errors import ConfigError, FarmError
 from harness.core.provider import Endpoint, Provider, load_provider, provider_names
@@ -35,7 +36,11 @@ class Fleet:
     providers: list[Provider] = field(default_factory=list)
 
     def close(self) -> None:
-        """Take provided phones down; harmless twice."""
+        """Leave phones as they were found, take provided ones down; harmless twice."""
+        phones, self.phones = self.phones, []
+        if phones:
+            with ThreadPoolExecutor(max_workers=min(len(phones), 16), thread_name_prefix="leave") as pool:
+                list(pool.map(lambda phone: leave_as_found(phone, lambda _: None), phones))
         while self.providers:
             self.providers.pop().stop()
 
