@@ -6,12 +6,11 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 
-from harness.adb.recover import reconnect, wait_gone
+from harness.adb.recover import wait_gone
 from harness.adb.server import AdbServer
-from harness.core.errors import DeadlineError, PhoneError, ProbeError
+from harness.core.errors import DeadlineError, PhoneError, PhoneLostError, ProbeError
 from harness.payload.probe import RunSpec
-from harness.payload.probe_events import Event, Output, RunLog, parse_event
-from harness.selfcheck.back import wait_until_back
+from harness.payload.probe_events import Event, RunLog, parse_event
 from harness.selfcheck.result import Check, Finding, NotCheckableError, broken, holds, unknown
 from harness.selfcheck.subject import RETURN_S, Subject
 
@@ -24,7 +23,7 @@ _STILL_S = 1.0
 _FOLLOW_S = 30.0
 _LINES = 60
 _COUNT = f"i=0; while [ $i -lt {_LINES} ]; do echo $i; i=$((i+1)); sleep 0.05; done"
-_CUT_AT = b"\n12\n"
+_CUT_AFTER = b"\n12\n"
 _PULL_S, _PLUG_S = 60.0, 120.0
 
 
@@ -100,43 +99,36 @@ def _wakefulness(subject: Subject) -> str:
 
 
 def _detached_run(subject: Subject) -> Finding:
-    server = _server_of(subject)
+    _server_of(subject)
     spec = subject.spec("detached", ["sh", "-c", _COUNT], 60, interval_ms=_SAMPLE_MS)
     before = subject.start(spec)
     with subject.keep("detached") as raw:
-        seen = bytearray()
-        cut = False
+        log = RunLog()
+        cut_at: int | None = None
 
-        def pull(event: Event) -> None:
-            nonlocal cut
-            if isinstance(event, Output):
-                seen.extend(event.data)
-            if _CUT_AT in seen and not cut:
-                cut = True
-                reconnect(server, subject.serial, None, subject.deadline.within(RETURN_S, "a reconnect"))
+        def pull(_event: Event) -> None:
+            nonlocal cut_at
+            if cut_at is None and _CUT_AFTER in log.stdout:
+                cut_at = log.size
+                subject.transport.reconnect(deadline=subject.deadline.within(RETURN_S, "a reconnect"))
 
         try:
-            subject.probe.attach(spec.events_dir, _FOLLOW_S, on_event=pull, keep_raw=raw)
+            subject.probe.attach(spec.events_dir, _FOLLOW_S, into=log, on_event=pull, keep_raw=raw)
             return unknown("adb's reconnect did not break the connection: the cable must be pulled (--ask-cable)")
-        except (PhoneError, ProbeError) as error:
-            if not cut:
+        except PhoneError as error:
+            if cut_at is None:
                 raise
-            subject.say(f"the connection is broken: {error}")
-        wait_until_back(subject, RETURN_S)
-        kept = raw.getvalue()[: raw.getvalue().rfind(b"\n") + 1]
-        raw.seek(len(kept))
-        raw.truncate()
+            subject.wait_until_back(error)
         try:
-            subject.probe.attach(spec.events_dir, _FOLLOW_S, offset=len(kept), keep_raw=raw)
+            subject.probe.attach(spec.events_dir, _FOLLOW_S, into=log, keep_raw=raw)
         except ProbeError as error:
             return broken(f"the run did not outlive the connection: {error.message}")
-        content = raw.getvalue()
-    log, missing = RunLog.read(content), missing_events(content)
+        missing = missing_events(raw.getvalue())
     if log.start != before or log.end is None or missing:
-        return broken(f"after byte {len(kept)} {missing} events are missing, or the run is another one")
+        return broken(f"after byte {cut_at} {missing} events are missing, or the run is another one")
     if log.end.exit_code != 0 or log.stdout.split() != [b"%d" % number for number in range(_LINES)]:
         return broken(f"it ended with {log.end.why}, exit code {log.end.exit_code}, {log.stdout[-40:]!r}")
-    return holds(f"cut after byte {len(kept)} of {len(content)}; all {log.end.seq + 1} events are there, none twice")
+    return holds(f"cut after byte {cut_at} of {log.size}; all {log.end.seq + 1} events are there, none twice")
 
 
 def _pulled_cable(subject: Subject) -> Finding:
@@ -152,7 +144,7 @@ def _pulled_cable(subject: Subject) -> Finding:
         raise NotCheckableError(f"the cable was not pulled within {_PULL_S:g} s") from None
     out_since = time.monotonic()
     subject.say(f"Good. Wait some seconds, then plug it in again. You have {_PLUG_S:g} s.")
-    wait_until_back(subject, _PLUG_S)
+    subject.wait_until_back(PhoneLostError(subject.transport.name, "its cable is out"), _PLUG_S)
     return _judge_pulled(subject, spec, time.monotonic() - out_since)
 
 

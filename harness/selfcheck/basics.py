@@ -68,8 +68,8 @@ def _bytes(subject: Subject) -> Finding:
 
 
 def _program_runs(subject: Subject) -> Finding:
-    probe = subject.probe
-    return holds(f"{probe.path} runs and says what it was built from")
+    path, facts = subject.probe.path, subject.facts
+    return holds(f"{path} runs, on Linux {facts.get('kernel')} for {facts.get('machine')}")
 
 
 def _push_and_pull(subject: Subject) -> Finding:

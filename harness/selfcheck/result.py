@@ -58,7 +58,7 @@ class Check:
         advice: what to do then.
         test: tries it. Errors of phone and connection may be raised: they are the finding.
         essential: without it nothing further can be told.
-        always: done even when only others were asked for, because those stand on it.
+        always: done even when only others of its group were asked for, because those stand on it.
     """
 
     name: str

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
+from harness.bench.lease import Keeper, PhoneLease, take
 from harness.core.errors import (
     ConfigError,
     FarmError,
@@ -17,8 +18,6 @@ from harness.core.errors import (
 )
 from harness.core.log import phone_logger
 from harness.selfcheck import afterwards, alone, basics, cores, state, steady, system, truth
-from harness.selfcheck.back import wait_until_back
-from harness.selfcheck.lease import Hold, held
 from harness.selfcheck.result import Check, Finding, NotCheckableError, Outcome, Result, broken, holds, unknown
 from harness.selfcheck.state import put_back
 from harness.selfcheck.subject import RETURN_S, Subject
@@ -30,19 +29,36 @@ _THEN = (
     *(check for check in basics.CHECKS if check not in _FIRST),
     *steady.CHECKS,
     *system.CHECKS,
-    state.BEFORE,
-    *truth.CHECKS,
-    *cores.CHECKS,
-    *alone.CHECKS,
-    state.AFTER,
 )
+# In the state in which phones are measured.
+_MEASURED = (state.BEFORE, *truth.CHECKS, *cores.CHECKS, *alone.CHECKS, state.AFTER)
 
 
-def _lease_check(hold: Hold) -> Check:
+@contextlib.contextmanager
+def _held(subject: Subject) -> Iterator[PhoneLease]:
+    """Take the phone, and give it back at the end.
+
+    Raises:
+        FarmError: somebody else has it (reason ``busy``).
+        PhoneError: it could not be taken.
+    """
+    lease = take(subject.probe, subject.transport.name, subject.transport.base_dir, "selfcheck")
+    try:
+        with Keeper(lease):
+            yield lease
+    finally:
+        try:
+            lease.give_back()
+        except PhoneError as error:
+            phone_logger(__name__, subject.transport.name).warning("the lease lapses by itself: %s", error)
+
+
+def _lease_check(lease: PhoneLease) -> Check:
     def kept(_subject: Subject) -> Finding:
-        if hold.is_ours():
-            return holds(f"lease {hold.id} is still ours")
-        return broken(f"lease {hold.id} is gone, though nobody gave it back")
+        answer = lease.probe.show_lease(lease.file)
+        if answer.state == "held" and answer.holder is not None and answer.holder.id == lease.id:
+            return holds(f"lease {lease.id} is still ours")
+        return broken(f"lease {lease.id} is gone, though nobody gave it back: the phone is {answer.state}")
 
     return Check(_LEASE.name, _LEASE.assumes, _LEASE.matters, _LEASE.advice, kept)
 
@@ -59,7 +75,7 @@ _LEASE = Check(
     _no_lease,
 )
 
-ALL: tuple[Check, ...] = (*_FIRST, *_THEN, _LEASE, *afterwards.CHECKS)
+ALL: tuple[Check, ...] = (*_FIRST, *_THEN, *_MEASURED, _LEASE, *afterwards.CHECKS)
 
 
 def run_checks(subject: Subject, only: Sequence[str] = ()) -> list[Result]:
@@ -71,7 +87,7 @@ def run_checks(subject: Subject, only: Sequence[str] = ()) -> list[Result]:
 
     Raises:
         ConfigError: there is no check of such a name.
-        PhoneError: somebody else has the phone (reason ``busy``).
+        FarmError: somebody else has the phone (reason ``busy``).
     """
     unknown_names = [name for name in only if name not in {check.name for check in ALL}]
     if unknown_names:
@@ -81,10 +97,12 @@ def run_checks(subject: Subject, only: Sequence[str] = ()) -> list[Result]:
     series = _Series(subject, frozenset(only))
     series.run(_FIRST)
     with contextlib.ExitStack() as stack:
-        hold = stack.enter_context(held(subject)) if series.has_probe() else None
+        lease = stack.enter_context(_held(subject)) if series.has_probe() else None
         try:
             series.run(_THEN)
-            series.run([_lease_check(hold) if hold is not None else _LEASE])
+            if series.wants(_MEASURED):
+                series.run(_MEASURED)
+            series.run([_lease_check(lease) if lease is not None else _LEASE])
         finally:
             series.clean_up()
     series.run(afterwards.CHECKS)
@@ -108,6 +126,10 @@ class _Series:
             self.results.append(Result(check, finding, time.monotonic() - started))
             if check.essential and finding.outcome is not Outcome.PASS:
                 self._over = self._over or f"not tried, because {check.name} failed"
+
+    def wants(self, checks: Sequence[Check]) -> bool:
+        """Whether any of these was asked for."""
+        return not self._only or any(check.name in self._only for check in checks)
 
     def has_probe(self) -> bool:
         """Whether the probe is on the phone; the reason why not was told by its check."""
@@ -150,7 +172,7 @@ class _Series:
     def _lost(self, check: Check, error: PhoneError) -> Finding:
         """Wait for the phone; if it does not come back, nothing more can be told."""
         try:
-            wait_until_back(self._subject, RETURN_S)
+            self._subject.wait_until_back(error, RETURN_S)
         except PhoneError as still:
             self._over = f"not tried: the phone was lost during {check.name}"
             return broken(f"the phone was lost ({error.message}) and did not come back ({still.message})")

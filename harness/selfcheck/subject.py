@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from harness.adb.server import AdbServer
+from harness.bench.recovery import Ladder
 from harness.core.deadline import Deadline
 from harness.core.errors import ConfigError, HostError, PhoneError
 from harness.core.resources import data_root
@@ -23,6 +24,7 @@ from harness.payload.probe_events import Event, RunLog, Start
 from harness.payload.store import ensure_on_phone
 from harness.phone.facts import MACHINE_ABIS
 from harness.phone.prepare import Prepared
+from harness.plan.model import Recovery
 from harness.selfcheck.result import NotCheckableError
 
 Say = Callable[[str], None]
@@ -111,6 +113,15 @@ class Subject:
     def quiet_run(self) -> QuietRun:
         """A short run of ``sleep``, followed live: its log, and how long it took by this computer's clock."""
         return QuietRun.of(self)
+
+    def wait_until_back(self, error: PhoneError, seconds: float = RETURN_S) -> None:
+        """Do what brings a lost phone back, and wait until it answers.
+
+        Raises:
+            PhoneGoneError: it did not come back in time.
+        """
+        rules = Recovery(wait_s=min(seconds, self.deadline.remaining_s()))
+        Ladder(self.transport, rules, self.say).climb(error)
 
     def fresh_folder(self, name: str) -> str:
         """Make an empty folder below our work folder and return its path."""
