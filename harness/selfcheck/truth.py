@@ -20,7 +20,7 @@ _MIB = 1 << 20
 _EARLY, _LATE = 0.98, 1.25
 # Beside what was ordered lie the program itself and its stack.
 _PEAK_LEAST, _PEAK_MOST = (_PEAK_MB - 1) * _MIB, (_PEAK_MB + 4) * _MIB
-_ATTEMPTS = 2
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
