@@ -111,7 +111,8 @@ def _battery(subject: Subject) -> Finding:
     result = subject.shell("dumpsys", "battery")
     battery = parse_battery(result.stdout)
     if result.exit_code != 0 or battery.level_pct is None or battery.temp_c is None:
-        why = "; ".join(battery.nulls.values()) or result.stderr.decode("utf-8", "replace").strip()[-200:]
+        needed = [battery.nulls[name] for name in ("level_pct", "temp_c") if name in battery.nulls]
+        why = "; ".join(needed) or result.stderr.decode("utf-8", "replace").strip()[-200:]
         return broken(f"dumpsys battery: {why or f'exit code {result.exit_code}'}")
     if battery.overridden:
         return broken("dumpsys battery shows values that somebody froze with `dumpsys battery set` or `unplug`")

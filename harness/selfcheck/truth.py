@@ -41,7 +41,7 @@ class Figure:
 
     def __str__(self) -> str:
         measured = "nothing" if self.measured is None else f"{self.measured:.1f}"
-        return f"{self.name} {self.ordered:g} → {measured} {self.unit}"
+        return f"{self.name} {round(self.ordered, 1):g} → {measured} {self.unit}"
 
 
 def time_ms(name: str, ordered: float, measured: float | None) -> Figure:
