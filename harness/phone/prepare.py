@@ -86,7 +86,8 @@ class _Wish:
 def _wishes(preparation: Preparation) -> tuple[_Wish, ...]:
     """Return what a plan asks of its phones, in the order in which it is done. What it leaves alone is not there."""
     asked: list[_Wish] = []
-    if preparation.stay_awake:
+    # A screen that is to be off needs nothing that keeps it on.
+    if preparation.stay_awake and preparation.screen != "off":
         asked += [_Wish("setting", STAY_ON, _ANY_CHARGER), _Wish("setting", SCREEN_TIMEOUT, _NO_TIMEOUT_MS)]
     if preparation.doze_off:
         asked += [_Wish("doze", "deep", "0"), _Wish("doze", "light", "0")]
@@ -100,8 +101,9 @@ def _wishes(preparation: Preparation) -> tuple[_Wish, ...]:
 
 
 def prepare(transport: Transport, preparation: Preparation, say: Callable[[str], None], deadline: Deadline) -> Prepared:
-    """Bring a phone to the state that ``preparation`` asks for. What an earlier one changed and this does not ask for
-    is put back first.
+    """Bring a phone to the state that ``preparation`` asks for.
+
+    What an earlier one changed and this does not ask for is put back first.
 
     Raises:
         PhoneError: the phone was lost. What it owes by then stands in its ledger.
@@ -131,17 +133,16 @@ class _Preparing:
         self._notes += [note] if note else []
         wanted = {wish.name for wish in asked}
         others = tuple(entry for entry in held if entry.name not in wanted)
-        self._entries = held
-        if others:
-            done = _put_back(self._phone, others)
-            self._entries = tuple(entry for entry in held if entry not in others or entry in done.kept)
-            self._notes += [
-                f"{one.what} is back at {_shown(one.new)}: an earlier run had changed it" for one in done.back
-            ]
+        done = _put_back(self._phone, others)
+        self._entries = tuple(entry for entry in held if entry not in others or entry in done.kept)
+        self._notes += [f"{one.what} is back at {_shown(one.new)}: an earlier run had changed it" for one in done.back]
+        self._notes += [f"{what} is left alone: {why}" for what, why in done.left_alone.items()]
+        self._notes += [f"{what} is still owed by an earlier run: {why}" for what, why in done.owed.items()]
         self._change(self._missing(asked), held)
         power = parse_power(self._phone.run("dumpsys", "power").stdout)
-        if power.screen == "off" and power.powered is False:
-            self._notes.append("the screen is off and no charger is on: the phone may sleep during a run")
+        if power.powered is False:
+            why = "the screen is off" if power.screen == "off" else "a lock screen goes dark by itself"
+            self._notes.append(f"no charger is on and {why}: the phone may sleep during a run")
         return Prepared(tuple(self._changes), self._refused, front, power.screen, tuple(self._notes))
 
     def _missing(self, asked: Sequence[_Wish]) -> list[tuple[_Wish, str | None]]:

@@ -18,16 +18,13 @@ from harness.core.deadline import Deadline
 from harness.core.errors import PhoneError
 from harness.core.provider import Endpoint
 from harness.core.transport import ShellResult, Transport
-from harness.phone.battery import parse_battery
-from harness.phone.charge import charge_gate
+from harness.phone.charge import charge_gate, read_battery
 from harness.phone.ledger import FILE
 from harness.phone.prepare import Prepared, Restored, prepare, restore
 from harness.plan.model import Preparation
 from harness.virtual.control import PhoneControl
 
 PHONES = ("high", "kirin")
-DOZE_AND_SCREEN = ["doze deep", "doze light", "screen state"]
-DARK = Preparation(screen="off", animations_off=True)
 
 # Prepares a phone and dies without a word, as a harness that is killed does.
 DIES = """
@@ -38,7 +35,7 @@ from harness.core.provider import Endpoint
 from harness.phone.prepare import prepare
 from harness.plan.model import Preparation
 transport = open_transport(Endpoint(**json.loads(sys.argv[1])))
-prepare(transport, Preparation(screen="off", animations_off=True), print, Deadline(60, "preparing", transport.name))
+prepare(transport, Preparation(), print, Deadline(60, "preparing", transport.name))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -64,8 +61,8 @@ class Phone:
         doze = [self.says("dumpsys", "deviceidle", "enabled", mode) for mode in ("deep", "light")]
         return {**settings, "screen": screen, "doze": doze}
 
-    def prepare(self, preparation: Preparation = DARK, transport: Transport | None = None) -> Prepared:
-        return prepare(transport or self.transport, preparation, lambda _: None, self.deadline())
+    def prepare(self, preparation: Preparation | None = None, transport: Transport | None = None) -> Prepared:
+        return prepare(transport or self.transport, preparation or Preparation(), lambda _: None, self.deadline())
 
     def restore(self) -> Restored:
         return restore(self.transport, self.deadline())
@@ -76,17 +73,16 @@ class Phone:
 
 
 class Interrupted:
-    """A transport on which something happens just before the command of that number."""
+    """A transport on which something happens just before the first command that begins so."""
 
-    def __init__(self, phone: Phone, number: int, happens: Any) -> None:
+    def __init__(self, phone: Phone, command: str, happens: Any) -> None:
         self._transport = phone.transport
-        self._left = number
+        self._command = command
         self._happens = happens
         self.name, self.serial, self.base_dir = phone.transport.name, phone.transport.serial, phone.transport.base_dir
 
     def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
-        self._left -= 1
-        if self._left == 0:
+        if " ".join(argv).startswith(self._command):
             self._happens()
         return self._transport.shell(argv, deadline=deadline, stdin=stdin)
 
@@ -98,20 +94,26 @@ def phones(virtual_phones: list[Endpoint]) -> list[Phone]:
 
 @pytest.fixture
 def high(phones: list[Phone]) -> Phone:
-    return phones[0]
+    return asleep(phones[0])
 
 
 @pytest.fixture
 def kirin(phones: list[Phone]) -> Phone:
-    return phones[1]
+    return asleep(phones[1])
+
+
+def asleep(phone: Phone) -> Phone:
+    """The phone as most are found: dark."""
+    phone.says("input", "keyevent", "KEYCODE_SLEEP")
+    return phone
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=PHONES)
 def test_a_phone_is_as_before_after_a_good_run(phones: list[Phone], which: int) -> None:
-    phone = phones[which]
+    phone = asleep(phones[which])
     before = phone.state()
-    prepared = phone.prepare()
-    assert (prepared.refused, prepared.screen, prepared.notes) == ({}, "off", ())
+    prepared = phone.prepare(Preparation(animations_off=True))
+    assert (prepared.refused, prepared.screen, prepared.notes) == ({}, "on", ())
     assert prepared.foreground == "com.android.launcher3/com.android.launcher3.Launcher"
     assert len(prepared.changes) == 8
     during = phone.state()
@@ -124,14 +126,14 @@ def test_a_phone_is_as_before_after_a_good_run(phones: list[Phone], which: int) 
     assert not phone.owes()
 
 
-@pytest.mark.parametrize("number", [12, 20])
-def test_a_phone_is_as_before_after_an_interruption_in_the_middle(high: Phone, number: int) -> None:
+@pytest.mark.parametrize("command", ["settings put", "dumpsys deviceidle disable light", "input keyevent"])
+def test_a_phone_is_as_before_after_an_interruption_in_the_middle(high: Phone, command: str) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     before = high.state()
     with pytest.raises(KeyboardInterrupt):
-        high.prepare(transport=Interrupted(high, number, interrupt))  # type: ignore[arg-type]
+        high.prepare(transport=Interrupted(high, command, interrupt))  # type: ignore[arg-type]
     assert high.owes()
     assert high.restore().owed == {}
     assert high.state() == before
@@ -139,8 +141,9 @@ def test_a_phone_is_as_before_after_an_interruption_in_the_middle(high: Phone, n
 
 def test_a_phone_whose_cable_is_pulled_in_the_middle_is_put_back_when_it_is_seen_again(high: Phone) -> None:
     before = high.state()
+    cut = Interrupted(high, "dumpsys deviceidle disable", lambda: high.control.inject("cut"))
     with pytest.raises(PhoneError):
-        high.prepare(transport=Interrupted(high, 16, lambda: high.control.inject("cut")))  # type: ignore[arg-type]
+        high.prepare(transport=cut)  # type: ignore[arg-type]
     high.control.heal()
     assert high.owes()
     assert high.restore().owed == {}
@@ -156,7 +159,8 @@ def test_after_a_reboot_only_what_is_missing_is_done_and_the_first_values_go_bac
     assert "stay_on_while_plugged_in=7" in kept["global"]
     assert "screen_off_timeout=86400000" in kept["system"]
     assert kept["doze"] == ["1\n", "1\n"]
-    assert [one.what for one in high.prepare().changes] == DOZE_AND_SCREEN
+    # It boots with the screen on, as it was prepared, and found dark.
+    assert [one.what for one in high.prepare().changes] == ["doze deep", "doze light"]
     assert high.restore().owed == {}
     assert high.state() == before
 
@@ -167,7 +171,7 @@ def test_what_a_killed_harness_changed_is_put_back_from_the_phone_alone(high: Ph
     killed = subprocess.run([sys.executable, "-c", DIES, endpoint], env=os.environ, timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert high.state() != before
-    assert len(high.restore().back) == 8
+    assert len(high.restore().back) == 5
     assert high.state() == before
 
 
@@ -185,7 +189,7 @@ def test_what_an_old_phone_refuses_is_told_and_the_rest_is_done(kirin: Phone) ->
     prepared = kirin.prepare(Preparation(airplane=True))
     assert set(prepared.refused) == {"airplane mode"}
     assert "it stayed 0 (java.lang.SecurityException: Permission Denial" in prepared.refused["airplane mode"]
-    assert len(prepared.changes) == 4
+    assert len(prepared.changes) == 5
     kirin.restore()
     assert kirin.state() == before
 
@@ -206,7 +210,7 @@ def test_nothing_is_changed_that_cannot_be_noted(high: Phone) -> None:
     finally:
         high.control.heal()
     assert prepared.changes == ()
-    assert len(prepared.refused) == 8
+    assert len(prepared.refused) == 5
     assert "Read-only file system" in prepared.refused["doze deep"]
     assert high.state() == before
 
@@ -216,8 +220,9 @@ def test_the_charge_gate_reads_a_phones_own_words(phones: list[Phone], which: in
     phone = phones[which]
 
     def check() -> str:
-        dump = phone.transport.shell(["dumpsys", "battery"], deadline=phone.deadline()).stdout
-        return charge_gate(lambda: parse_battery(dump), 20, 0.0, print, phone=phone.transport.name)
+        return charge_gate(
+            lambda: read_battery(phone.transport, phone.deadline()), 20, 0.0, print, phone=phone.transport.name
+        )
 
     assert check() == ""
     try:

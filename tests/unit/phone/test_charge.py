@@ -70,11 +70,16 @@ def test_without_patience_a_charging_phone_is_given_up_at_once() -> None:
         (battery(7, "not_charging", "ac"), "(on ac, not charging)"),
         (battery(7, None, "none"), "(on no charger, status unknown)"),
         (battery(7, "unknown", None), "(charger unknown, unknown)"),
-        (battery(7, overridden=True), "(on usb, charging, readings frozen by dumpsys battery)"),
+        (
+            battery(7, overridden=True),
+            "at 7 %, below the floor of 20 % (on usb, charging, readings frozen by dumpsys battery)",
+        ),
     ],
 )
 def test_a_phone_whose_level_will_not_rise_is_not_waited_for(reading: Battery, says: str) -> None:
-    assert says in refusal(reading)
+    said = refusal(reading)
+    assert says in said
+    assert "after" not in said
 
 
 def test_a_phone_that_is_unplugged_while_it_charges_is_given_up() -> None:

@@ -87,6 +87,13 @@ def test_a_damaged_ledger_is_set_aside_once(phone: Any, file: LedgerFile) -> Non
     assert phone.ledger.with_name("owed.json.damaged").read_bytes() == b'{"schema": 1, "entr'
 
 
+def test_a_ledger_that_cannot_be_read_is_set_aside(phone: Any, file: LedgerFile) -> None:
+    phone.ledger.mkdir(parents=True)
+    entries, note = file.read()
+    assert (entries, "Is a directory" in note) == ((), True)
+    assert file.read() == ((), "")
+
+
 @pytest.mark.parametrize("said", [b"\xf0\x9fledger\n{}\nend\n", b"ledger\n{", b"", b"ledger\n"])
 def test_a_connection_that_garbles_does_not_make_a_good_ledger_damaged(
     phone: Any, file: LedgerFile, said: bytes

@@ -138,18 +138,34 @@ def test_what_another_plan_changed_is_put_back_first(phone: Any) -> None:
     assert [name for name, _, _ in phone.owed()] == ["doze deep", "doze light"]
 
 
-def test_a_screen_that_the_plan_wants_off_goes_off_and_on_again(phone: Any) -> None:
+def test_what_an_earlier_run_owes_and_cannot_be_put_back_is_noted_and_stays_owed(phone: Any) -> None:
+    ready(phone, Preparation(screen="keep", doze_off=False))
+    phone.refuses["settings put global"] = DENIED
+    phone.settings["system/screen_off_timeout"] = "15000"
+    prepared = ready(phone, NOTHING)
+    assert [note.split(":")[0] for note in prepared.notes] == [
+        "setting system/screen_off_timeout is left alone",
+        "setting global/stay_on_while_plugged_in is still owed by an earlier run",
+    ]
+    assert phone.owed() == [("setting " + STAY_ON, "0", "7")]
+
+
+def test_a_screen_that_the_plan_wants_off_goes_off_and_on_again_and_nothing_keeps_it_on(phone: Any) -> None:
     phone.screen = "on"
-    assert ready(phone, Preparation(screen="off")).screen == "off"
+    prepared = ready(phone, Preparation(screen="off"))
+    assert [one.what for one in prepared.changes] == ["doze deep", "doze light", "screen state"]
+    assert prepared.screen == "off"
     back(phone)
     assert phone.screen == "on"
 
 
 def test_a_phone_that_may_sleep_is_noted(phone: Any) -> None:
+    assert ready(phone, Preparation(screen="off")).notes == ()
     phone.powered = False
-    note = "the screen is off and no charger is on: the phone may sleep during a run"
-    assert ready(phone, Preparation(screen="off")).notes == (note,)
-    assert ready(phone, Preparation(screen="on")).notes == ()
+    dark = "no charger is on and the screen is off: the phone may sleep during a run"
+    assert ready(phone, Preparation(screen="off")).notes == (dark,)
+    locked = "no charger is on and a lock screen goes dark by itself: the phone may sleep during a run"
+    assert ready(phone, Preparation(screen="on")).notes == (locked,)
 
 
 def test_what_somebody_changed_meanwhile_is_left_alone(phone: Any) -> None:
