@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-
-from harness.core.errors import FarmError
-from harness.selfcheck.device import subject_called
-from harness.selfcheck.parcel import collect, model_of, parcel_path, write_parcel
-from harness.selfcheck.report import document, headline, table
-from harness.selfcheck.result import NotCheckableError
-from harness.selfcheck.run import run_checks
-from harness.selfcheck.subject import Subject
 
 EPILOG = "Example: mnn-farm selfcheck --device R5CT30ABCDE --ask-cable"
 
@@ -28,29 +19,17 @@ def selfcheck(
     only: Annotated[list[str] | None, typer.Option(help="Only this check; again for more.")] = None,
 ) -> None:
     """Try on one phone all that we assume about phones, and pack a zip to send us. At most ten minutes."""
-    started = time.monotonic()
-    with subject_called(device) as subject:
-        subject.ask_cable = ask_cable
-        subject.say = lambda text: typer.echo(text, err=True)
-        results = run_checks(subject, only or ())
-        collected = collect(subject)
-        model = model_of(collected)
-        told = document({"model": model, "serial": subject.serial}, results, time.monotonic() - started)
-        path = parcel_path(out, model)
-        redacted = write_parcel(path, subject, told, _facts(subject), collected)
+    from harness.selfcheck.whole import check_and_pack  # here: it would triple the start of every other verb
+
+    def say(text: str) -> None:
+        typer.echo(text, err=True)
+
+    report = check_and_pack(device, out, only or (), say, ask_cable=ask_cable)
     if as_json:
-        typer.echo(json.dumps({**told, "zip": str(path), "redacted": redacted}, indent=1))
+        typer.echo(json.dumps({**report.document, "zip": str(report.parcel), "redacted": report.redacted}, indent=1))
     else:
-        for line in table(results):
+        for line in report.lines:
             typer.echo(line)
-        typer.echo(headline(model, results))
-        typer.echo(f"Please send us {path}. Taken out of it: {'; '.join(redacted) or 'nothing'}.")
-    raise typer.Exit(0 if told["ok"] else 1)
-
-
-def _facts(subject: Subject) -> dict[str, Any]:
-    """What the probe tells of the phone, or why it does not: by now every error was told by a check."""
-    try:
-        return subject.facts
-    except (FarmError, NotCheckableError) as error:
-        return {"error": str(error)}
+        taken = "; ".join(report.redacted) or "nothing"
+        typer.echo(f"Please send us {report.parcel}. Taken out of it: {taken}.")
+    raise typer.Exit(0 if report.ok else 1)

@@ -64,9 +64,7 @@ def taken_from(probe: FakeProbe, wait_s: float = 0.0) -> tuple[PhoneLease, float
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    lease = take(
-        cast("Any", probe), "toy-1", "/base", "a benchmark", wait_s=wait_s, clock=lambda: now[0], sleep=sleep
-    )
+    lease = take(cast("Any", probe), "toy-1", "/base", "a benchmark", wait_s=wait_s, clock=lambda: now[0], sleep=sleep)
     return lease, now[0]
 
 
