@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 
 from harness.adb.transport import AdbTransport
-from harness.core.errors import AdbFailedError
-from harness.core.transport import PushItem
-from harness.selfcheck.result import Check, Finding, broken, holds
-from harness.selfcheck.subject import Subject
+from harness.core.errors import AdbFailedError, PhoneLostError
+from harness.core.transport import USABLE, PushItem
+from harness.selfcheck.result import Check, Finding, NotCheckableError, broken, holds
+from harness.selfcheck.subject import Subject, said
 
 _MB = 1024 * 1024
 _TRANSFER_S = 60.0
@@ -49,12 +49,31 @@ def _shell_protocol(subject: Subject) -> Finding:
 
 
 def _exit_codes(subject: Subject) -> Finding:
-    result = subject.shell("sh", "-c", "echo to stdout; echo to stderr >&2; exit 7")
+    try:
+        result = subject.shell("sh", "-c", "echo to stdout; echo to stderr >&2; exit 7")
+    except PhoneLostError as error:
+        if subject.transport.state() != USABLE:
+            raise
+        return broken(f"adb lists the phone as usable, but: {error.message}")
     wanted = (7, b"to stdout\n", b"to stderr\n")
     got = (result.exit_code, result.stdout, result.stderr)
     if got != wanted:
         return broken(f"exit code, stdout and stderr came as {got!r}, not as {wanted!r}")
     return holds("exit code 7, stdout and stderr came apart and whole")
+
+
+def _folder(subject: Subject) -> Finding:
+    try:
+        folder = subject.fresh_folder("folder")
+    except NotCheckableError as error:
+        return broken(str(error))
+    text = secrets.token_hex(8)
+    script = 'echo "$2" >"$1/file" && cat "$1/file"'
+    result = subject.shell("sh", "-c", script, "sh", folder, text)
+    if result.exit_code != 0 or result.stdout.strip() != text.encode():
+        return broken(f"{folder}: {said(result)}")
+    space = subject.text("df", "-k", subject.transport.base_dir).splitlines()[-1:]
+    return holds(f"{subject.transport.base_dir} can be written; df -k: {' '.join(space[0].split()) if space else '?'}")
 
 
 def _bytes(subject: Subject) -> Finding:
@@ -99,12 +118,12 @@ def _file_mode(subject: Subject) -> Finding:
         deadline = subject.deadline.within(_TRANSFER_S, "pushing two files")
         items = [PushItem(local, f"{folder}/program", 0o755), PushItem(local, f"{folder}/text", 0o644)]
         subject.transport.push(items, deadline=deadline)
-    said = subject.text("ls", "-l", folder)
-    modes = {line.split()[-1]: line.split()[0] for line in said.splitlines() if len(line.split()) > 4}
+    listed = subject.text("ls", "-l", folder)
+    modes = {line.split()[-1]: line.split()[0] for line in listed.splitlines() if len(line.split()) > 4}
     # adbd gives the owner's rights to everybody (file_sync_service.cpp), so only the owner's can be compared.
     owners = {name: mode[1:4] for name, mode in modes.items()}
     if owners != {"program": "rwx", "text": "rw-"}:
-        return broken(f"pushed as 755 and 644, on the phone {modes or said!r}")
+        return broken(f"pushed as 755 and 644, on the phone {modes or listed!r}")
     return holds(f"pushed 755 and 644, on the phone {modes['program']} and {modes['text']}")
 
 
@@ -113,8 +132,7 @@ def _rename(subject: Subject) -> Finding:
     result = subject.shell("sh", "-c", _RENAMES, "sh", folder, seconds=60)
     words = result.stdout.split()
     if result.exit_code != 0 or len(words) != 2 or not all(word.isdigit() for word in words):
-        said = (result.stdout + result.stderr).decode("utf-8", "replace").strip()[-200:]
-        return broken(f"mv over a file that is there failed ({said or f'exit code {result.exit_code}'})")
+        return broken(f"mv over a file that is there failed ({said(result)})")
     reads, bad = map(int, words)
     if bad:
         return broken(f"of {reads} reads while the file was replaced 80 times, {bad} saw it missing or torn")
@@ -161,6 +179,14 @@ CHECKS = (
         "payloads, events and logs would be damaged unnoticed",
         "try another cable and port; if it stays, send us the parcel",
         _bytes,
+    ),
+    Check(
+        "folder",
+        "our folder can be written",
+        "programs, models and events lie there",
+        "make room on the phone; if it says read-only, its storage is failing",
+        _folder,
+        always=True,
     ),
     Check(
         "program-runs",

@@ -32,4 +32,4 @@ def selfcheck(
             typer.echo(line)
         taken = "; ".join(report.redacted) or "nothing"
         typer.echo(f"Please send us {report.parcel}. Taken out of it: {taken}.")
-    raise typer.Exit(0 if report.ok else 1)
+    raise typer.Exit(report.exit_status)

@@ -35,11 +35,18 @@ def table(results: Sequence[Result]) -> list[str]:
     return lines
 
 
+def exit_status(results: Sequence[Result]) -> int:
+    """Return 1 when an assumption is broken, 3 when one could not be tried and the phone is not to blame, else 0."""
+    if any(result.outcome is Outcome.FAIL for result in results):
+        return 1
+    return 3 if any(result.finding.ours for result in results) else 0
+
+
 def document(phone: dict[str, Any], results: Sequence[Result], elapsed_s: float) -> dict[str, Any]:
     """Return all of it as plain values."""
     return {
         "schema": 1,
-        "ok": not any(result.outcome is Outcome.FAIL for result in results),
+        "ok": exit_status(results) == 0,
         "phone": phone,
         "elapsed_s": round(elapsed_s, 1),
         "results": [result.as_dict() for result in results],

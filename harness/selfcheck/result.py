@@ -21,11 +21,15 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check saw: the evidence as one sentence for people, ``measured`` for programs."""
+    """What one check saw: the evidence as one sentence for people, ``measured`` for programs.
+
+    ``ours`` says that it could not be tried for a reason that is not the phone's.
+    """
 
     outcome: Outcome
     evidence: str
     measured: Mapping[str, Any] = field(default_factory=dict)
+    ours: bool = False
 
 
 def holds(evidence: str, **measured: Any) -> Finding:
@@ -41,6 +45,11 @@ def broken(evidence: str, **measured: Any) -> Finding:
 def unknown(evidence: str, **measured: Any) -> Finding:
     """It cannot be told, and why."""
     return Finding(Outcome.UNKNOWN, evidence, measured)
+
+
+def untried(evidence: str) -> Finding:
+    """It was not tried, and the phone is not to blame."""
+    return Finding(Outcome.UNKNOWN, evidence, ours=True)
 
 
 class NotCheckableError(Exception):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from harness.bench.lease import Keeper, PhoneLease, take
 from harness.core.errors import (
@@ -18,7 +19,7 @@ from harness.core.errors import (
 )
 from harness.core.log import phone_logger
 from harness.selfcheck import afterwards, alone, basics, cores, state, steady, system, truth
-from harness.selfcheck.result import Check, Finding, NotCheckableError, Outcome, Result, broken, holds, unknown
+from harness.selfcheck.result import Check, Finding, NotCheckableError, Outcome, Result, broken, holds, unknown, untried
 from harness.selfcheck.state import put_back
 from harness.selfcheck.subject import RETURN_S, Subject
 
@@ -53,16 +54,6 @@ def _held(subject: Subject) -> Iterator[PhoneLease]:
             phone_logger(__name__, subject.transport.name).warning("the lease lapses by itself: %s", error)
 
 
-def _lease_check(lease: PhoneLease) -> Check:
-    def kept(_subject: Subject) -> Finding:
-        answer = lease.probe.show_lease(lease.file)
-        if answer.state == "held" and answer.holder is not None and answer.holder.id == lease.id:
-            return holds(f"lease {lease.id} is still ours")
-        return broken(f"lease {lease.id} is gone, though nobody gave it back: the phone is {answer.state}")
-
-    return Check(_LEASE.name, _LEASE.assumes, _LEASE.matters, _LEASE.advice, kept)
-
-
 def _no_lease(_subject: Subject) -> Finding:
     raise NotCheckableError("no lease was taken, because the probe does not run")
 
@@ -74,6 +65,21 @@ _LEASE = Check(
     "use one computer at a time with this phone, and send us the parcel",
     _no_lease,
 )
+
+
+def _kept(lease: PhoneLease) -> Check:
+    def kept(_subject: Subject) -> Finding:
+        answer = lease.probe.show_lease(lease.file)
+        if answer.state == "held" and answer.holder is not None and answer.holder.id == lease.id:
+            return holds(f"lease {lease.id} is still ours")
+        return broken(f"lease {lease.id} is gone, though nobody gave it back: the phone is {answer.state}")
+
+    return replace(_LEASE, test=kept)
+
+
+def _refused(error: PhoneError) -> Callable[[Subject], Finding]:
+    return lambda _subject: broken(str(error))
+
 
 ALL: tuple[Check, ...] = (*_FIRST, *_THEN, *_MEASURED, _LEASE, *afterwards.CHECKS)
 
@@ -97,12 +103,17 @@ def run_checks(subject: Subject, only: Sequence[str] = ()) -> list[Result]:
     series = _Series(subject, frozenset(only))
     series.run(_FIRST)
     with contextlib.ExitStack() as stack:
-        lease = stack.enter_context(_held(subject)) if series.has_probe() else None
+        lease_check = _LEASE
+        if series.has_probe():
+            try:
+                lease_check = _kept(stack.enter_context(_held(subject)))
+            except PhoneError as error:  # what else the phone refuses is worth knowing all the same
+                lease_check = replace(_LEASE, test=_refused(error))
         try:
             series.run(_THEN)
             if series.wants(_MEASURED):
                 series.run(_MEASURED)
-            series.run([_lease_check(lease) if lease is not None else _LEASE])
+            series.run([lease_check])
         finally:
             series.clean_up()
     series.run(afterwards.CHECKS)
@@ -157,13 +168,13 @@ class _Series:
         if self._over:
             return unknown(self._over)
         if self._subject.deadline.passed:
-            return unknown(f"not tried: {self._subject.deadline.seconds / 60:g} minutes are over")
+            return untried(f"not tried: {self._subject.deadline.seconds / 60:g} minutes are over")
         try:
             return check.test(self._subject)
         except NotCheckableError as error:
             return unknown(str(error))
         except (HostError, ConfigError) as error:
-            return unknown(f"this computer cannot try it: {error}")
+            return untried(f"this computer cannot try it: {error}")
         except _LOST as error:
             return self._lost(check, error)
         except PhoneError as error:

@@ -128,7 +128,7 @@ class Subject:
         path = f"{self.work}/{name}"
         result = self.shell("sh", "-c", 'rm -rf "$1" && mkdir -p "$1"', "sh", path)
         if result.exit_code != 0:
-            raise NotCheckableError(f"{path} cannot be made ({_said(result)})")
+            raise NotCheckableError(f"{path} cannot be made ({said(result)})")
         return path
 
     def spec(self, name: str, argv: Sequence[str], deadline_s: float, **more: Any) -> RunSpec:
@@ -202,5 +202,6 @@ class QuietRun:
         return cls(log, came[-1] - came[0])
 
 
-def _said(result: ShellResult) -> str:
+def said(result: ShellResult) -> str:
+    """Return the end of what a command that failed said, or its exit code."""
     return (result.stderr or result.stdout).decode("utf-8", "replace").strip()[-200:] or f"exit code {result.exit_code}"

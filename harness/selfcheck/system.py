@@ -6,7 +6,7 @@ import secrets
 import time
 
 from harness.selfcheck.result import Check, Finding, NotCheckableError, broken, holds
-from harness.selfcheck.subject import Subject
+from harness.selfcheck.subject import Subject, said
 
 # What AOSP's adbd gives to all it starts (shell_service.cpp): lmkd, which looks from 0 up, never picks it.
 _AOSP_OOM_ADJ = -950
@@ -50,8 +50,7 @@ def _logcat(subject: Subject) -> Finding:
         if mark.encode() in result.stdout:
             return holds("a line that we logged came back out of logcat")
         time.sleep(_LOG_PAUSE_S)  # logd takes lines in its own time
-    said = (result.stderr or result.stdout).decode("utf-8", "replace").strip()[-200:]
-    return broken(f"a line that we logged is not in logcat ({said or f'exit code {result.exit_code}'})")
+    return broken(f"a line that we logged is not in logcat ({said(result)})")
 
 
 CHECKS = (

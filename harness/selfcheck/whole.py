@@ -11,7 +11,7 @@ from typing import Any
 from harness.core.errors import FarmError
 from harness.selfcheck.device import subject_called
 from harness.selfcheck.parcel import collect, model_of, parcel_path, write_parcel
-from harness.selfcheck.report import document, headline, table
+from harness.selfcheck.report import document, exit_status, headline, table
 from harness.selfcheck.result import NotCheckableError
 from harness.selfcheck.run import run_checks
 from harness.selfcheck.subject import Say, Subject
@@ -25,11 +25,7 @@ class Report:
     document: dict[str, Any]
     parcel: Path
     redacted: list[str]
-
-    @property
-    def ok(self) -> bool:
-        """Whether no assumption is broken."""
-        return bool(self.document["ok"])
+    exit_status: int
 
 
 def check_and_pack(device: str, out: Path | None, only: Sequence[str], say: Say, *, ask_cable: bool) -> Report:
@@ -49,7 +45,7 @@ def check_and_pack(device: str, out: Path | None, only: Sequence[str], say: Say,
         told = document({"model": model, "serial": subject.serial}, results, time.monotonic() - started)
         path = parcel_path(out, model)
         redacted = write_parcel(path, subject, told, _facts(subject), collected)
-    return Report([*table(results), headline(model, results)], told, path, redacted)
+    return Report([*table(results), headline(model, results)], told, path, redacted, exit_status(results))
 
 
 def _facts(subject: Subject) -> dict[str, Any]:

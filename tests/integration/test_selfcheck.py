@@ -16,11 +16,12 @@ import pytest
 from harness.adb.server import AdbServer
 from harness.adb.transport import AdbTransport
 from harness.bench.lease import lease_file
-from harness.core.errors import ConfigError, FarmError
+from harness.core.errors import ConfigError, FarmError, HostError
 from harness.core.provider import Endpoint
 from harness.core.reasons import Reason
 from harness.payload.probe import Probe
 from harness.selfcheck import alone, run
+from harness.selfcheck.report import exit_status
 from harness.selfcheck.result import Outcome, Result
 from harness.selfcheck.run import ALL, run_checks
 from harness.selfcheck.subject import Subject
@@ -142,6 +143,46 @@ def test_an_adbd_without_exit_codes_ends_it_and_says_so(virtual_phones: list[End
     assert names(results, Outcome.FAIL) == ["shell-protocol"]
     assert len(names(results, Outcome.UNKNOWN)) == len(ALL) - 1
     assert evidence(results, "nothing-left") == "not tried, because shell-protocol failed"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("garbage", "exit code, stdout and stderr came as (7, "),
+        ("truncated", "came as (7, b'', b'to stderr"),
+        ("exit-lost", "adb lists the phone as usable, but: "),
+    ],
+)
+def test_a_shell_that_cannot_be_trusted_is_named_and_ends_it(healthy: Endpoint, fault: str, said: str) -> None:
+    PhoneControl(healthy.name).inject(fault)
+    results = check(healthy, "bytes")
+    assert names(results, Outcome.FAIL) == ["exit-codes"]
+    assert said in evidence(results, "exit-codes")
+    assert evidence(results, "bytes") == "not tried, because exit-codes failed"
+
+
+def test_a_storage_that_takes_nothing_is_named(healthy: Endpoint) -> None:
+    PhoneControl(healthy.name).inject("read-only")
+    results = check(healthy, "lease-kept")
+    assert names(results, Outcome.FAIL) == ["folder", "lease-kept"]
+    assert "EROFS" in evidence(results, "lease-kept")
+    assert "Read-only file system" in evidence(results, "folder")
+    assert results["program-runs"].outcome is Outcome.PASS, "the probe was there before"
+
+
+def test_what_this_computer_cannot_try_is_neither_passed_nor_the_phones_fault(
+    healthy: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_more: object) -> Probe:
+        raise HostError("the compiler is missing")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Probe, "install", refuse)
+        results = check(healthy, "boot-id")
+    assert names(results, Outcome.FAIL) == []
+    assert evidence(results, "program-runs") == "this computer cannot try it: the compiler is missing"
+    assert evidence(results, "boot-id") == "the probe is not on the phone (the compiler is missing)"
+    assert exit_status(list(results.values())) == 3
 
 
 def test_a_phone_that_is_lost_in_the_middle_is_named_and_ends_it(

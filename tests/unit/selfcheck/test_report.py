@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from harness.selfcheck.parcel import model_of, parcel_path
-from harness.selfcheck.report import document, headline, table
-from harness.selfcheck.result import Check, Finding, Result, broken, holds, unknown
+from harness.selfcheck.report import document, exit_status, headline, table
+from harness.selfcheck.result import Check, Finding, Result, broken, holds, unknown, untried
 from harness.selfcheck.run import ALL
 
 
@@ -46,6 +46,20 @@ def test_the_document_is_not_ok_when_anything_is_broken_and_unknown_is_not_broke
     }  # fmt: skip
     assert told["results"][1]["advice"] == "mend it"
     assert document({}, [RESULTS[0], RESULTS[2]], 0)["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("findings", "status"),
+    [
+        ((holds("so"), unknown("why")), 0),
+        ((holds("so"), broken("no"), untried("no compiler")), 1),
+        ((holds("so"), untried("no compiler")), 3),
+    ],
+)
+def test_the_exit_status_says_whose_fault_it_is(findings: tuple[Finding, ...], status: int) -> None:
+    results = [result("bytes", finding) for finding in findings]
+    assert exit_status(results) == status
+    assert document({}, results, 0)["ok"] is (status == 0)
 
 
 def test_every_check_has_a_name_of_its_own_and_says_why_and_what_to_do() -> None:
