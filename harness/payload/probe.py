@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
 from harness.core.deadline import Deadline
-from harness.core.errors import AdbFailedError, ConfigError, PhoneError, ProbeError, storage_reason
+from harness.core.errors import AdbFailedError, PhoneError, ProbeError, storage_reason
 from harness.core.reasons import Reason
 from harness.core.transport import STDOUT, PushItem, Transport, checked
 from harness.payload.probe_bandwidth import parse_bandwidth
@@ -89,9 +89,8 @@ class Probe:
         """Put the probe for the phone's ABI on it, unless it is there already.
 
         Raises:
-            ConfigError: there is no probe for this phone's ABI.
             ProbeError: the phone does not run it (reason ``noexec`` when its folder forbids programs).
-            PhoneError: the phone or the connection failed.
+            PhoneError: the phone or the connection failed, or there is no probe for its ABI (``abi_mismatch``).
         """
         deadline = Deadline(INSTALL_S, "putting the probe on the phone", transport.name)
         abi = _abi(transport, deadline)
@@ -332,5 +331,10 @@ def _abi(transport: Transport, deadline: Deadline) -> str:
     machine = result.stdout.decode("utf-8", "replace").strip()
     if machine not in MACHINE_ABIS:
         known = ", ".join(sorted(MACHINE_ABIS))
-        raise ConfigError(f"{transport.name}: no probe for its machine {machine!r}", remedy=f"known are {known}")
+        raise PhoneError(
+            transport.name,
+            f"no program of ours runs on its machine {machine[:40]!r}",
+            remedy=f"known are {known}",
+            reason=Reason.ABI_MISMATCH,
+        )
     return MACHINE_ABIS[machine]
