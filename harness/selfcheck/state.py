@@ -31,9 +31,9 @@ def _taken(subject: Subject) -> Finding:
 
 
 def _back(subject: Subject) -> Finding:
-    if subject.prepared is None:
+    if not subject.to_restore:
         raise NotCheckableError("nothing was changed")
-    before = subject.prepared.changes
+    before = subject.prepared.changes if subject.prepared is not None else ()
     restored = restore(subject.transport, subject.deadline.within(_SECONDS, "putting settings back"))
     subject.to_restore = False
     wrong = [f"{what} is owed: {why}" for what, why in restored.owed.items()]
