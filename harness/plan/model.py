@@ -158,7 +158,8 @@ class Plan(_Strict):
     warmups: Annotated[int, Option("--warmups")] = Field(1, ge=0, le=100, description="generations not counted")
     repeats: Annotated[int, Option("--repeats")] = Field(5, ge=1, le=1000, description="timed generations a cell")
     priority: list[Axis] = Field(
-        ["backends", "threads"], description="axes to cover first: all their values before the next of any other"
+        ["backends", "threads"],
+        description="axes to cover first: all values of the first one before the next of any other, and so on",
     )
     cv_limit: float | None = Field(None, gt=0, lt=1, description="largest spread (standard deviation ÷ mean) of decode")
     cell_timeout_s: float = Field(600.0, gt=0, le=7 * 86400, description="a cell that takes longer is a hang")

@@ -22,6 +22,7 @@ import pytest
 
 from harness.adb.transport import BASE_DIR, AdbTransport
 from harness.bench.context import RunContext
+from harness.bench.lease import lease_file
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import Terms, connect
 from harness.bench.session import PhoneSession
@@ -31,17 +32,19 @@ from harness.core.provider import Endpoint, load_provider
 from harness.core.resources import data_root
 from harness.payload.bundle import Bundle, read_bundle
 from harness.payload.models import ModelFolder, find_model, read_model
+from harness.payload.probe import Probe
 from harness.payload.probe_events import End, Event, Output, Sample, Start
 from harness.plan.load import load_plan
 from harness.plan.matrix import cells_of
-from harness.plan.model import Plan
 from harness.plan.tiers import load_tier_rules
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 from harness.virtual.control import PhoneControl
 
 LOAD_MS, PREFILL_MS, TOKEN_MS, TOKENS = 200, 200, 15, 16
-WAIT_S, STALL_S = 1.0, 0.8
+STALL_S = 0.8
+# How long the harness waits for a phone that comes back, and for one that does not.
+PATIENCE_S, IMPATIENCE_S = 30.0, 1.0
 LANES = 3
 ORDERS = (f"load_ms={LOAD_MS}", f"prefill_ms={PREFILL_MS}", f"token_ms={TOKEN_MS}", "first_token_ms=1")
 PLAN = f"""
@@ -58,7 +61,7 @@ cell_timeout_s = 20
 airplane = false
 animations_off = true
 [recovery]
-wait_s = {WAIT_S}
+wait_s = {PATIENCE_S}
 stall_s = {STALL_S}
 tries = 3
 quarantine = false
@@ -78,7 +81,7 @@ SAID = {
 
 @dataclass
 class Striker:
-    """Injects a fault once, when its moment has come. ``after`` is called in a thread some time later, as a person is."""
+    """Injects a fault once, when its moment has come."""
 
     moment: str
     strike: Callable[[], None]
@@ -125,13 +128,19 @@ class Case:
     heal_after_s: float | None = None
     orders: tuple[str, ...] = ()
 
+    @property
+    def wait_s(self) -> float:
+        """How long the harness waits for the phone."""
+        lost = {"device_lost", "device_offline", "unauthorized", "link_stalled", "adb_error"}
+        return IMPATIENCE_S if lost & set(self.expect) else PATIENCE_S
+
 
 @dataclass
 class Played:
     """What became of a case. ``left_out`` is the reason for which the struck phone took no part.
 
-    ``left_running`` is what of ours ran on it when all was over and the fault was mended, ``still_running`` what did when
-    the next run had seen it.
+    ``left_running`` is what of ours ran on it when all was over and the fault was mended, ``still_running`` what did
+    when the next run had seen it.
     """
 
     left_out: str | None
@@ -166,11 +175,16 @@ class Lane:
         """Let both phones run the plan, and strike one of them."""
         self._count += 1
         folder = RunFolder.create(self.folder / f"run-{self._count}")
-        context = RunContext("faults", folder.path, self.plan, self._bundle(case.orders), {"tiny-llama": self._model()})
+        recovery = self.plan.recovery.model_copy(update={"wait_s": case.wait_s})
+        plan = self.plan.model_copy(update={"recovery": recovery})
+        context = RunContext("faults", folder.path, plan, self._bundle(case.orders), {"tiny-llama": self._model()})
         timers: list[threading.Timer] = []
 
         def strike() -> None:
-            self.control.inject(case.fault)
+            if case.fault == "lease-stolen":
+                self._steal_lease()
+            else:
+                self.control.inject(case.fault)
             if case.heal_after_s is not None:
                 timers.append(threading.Timer(case.heal_after_s, self.control.heal))
                 timers[-1].start()
@@ -237,6 +251,15 @@ class Lane:
         (folder / "extra.bin").write_bytes(os.urandom(600_000))
         return read_model(folder)
 
+    def _steal_lease(self) -> None:
+        """Somebody on another computer has the phone now, and soon no more."""
+        probe = Probe.install(AdbTransport(self.victim))
+        holder = probe.show_lease(lease_file(BASE_DIR)).holder
+        assert holder is not None
+        probe.end_lease(lease_file(BASE_DIR), holder.id)
+        taken = probe.take_lease(lease_file(BASE_DIR), owner="bob", host="lab-2", purpose="play", ttl_s=9)
+        assert taken.state == "taken"
+
     def _running(self) -> list[str]:
         """What of ours runs on the struck phone."""
         phone = AdbTransport(self.victim)
@@ -246,7 +269,8 @@ class Lane:
 
     def _look(self) -> tuple[list[str], str]:
         """See the phone next, as any later run does; then what of ours runs on it, and its settings."""
-        phone = connect(self.victim, load_tier_rules(), lambda _: None, Terms("a look", recovery=self.plan.recovery))
+        terms = Terms("a look", wait_lease_s=20.0, recovery=self.plan.recovery)
+        phone = connect(self.victim, load_tier_rules(), lambda _: None, terms)
         leave_as_found(phone, lambda _: None)
         script = "for n in global system secure; do settings list $n; done; dumpsys deviceidle enabled deep"
         said = phone.transport.shell(["sh", "-c", script], deadline=Deadline(20, "a look", phone.name)).stdout
@@ -257,11 +281,11 @@ class Lane:
 def played(
     request: pytest.FixtureRequest, farm_cache: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[tuple[Any, ...]], Played]]:
-    """Play the module's ``CASES``, some of them at a time (they mostly wait); the tests look at what came of each."""
+    """Play the cases of the module's tests, some at a time (they mostly wait); the tests look at what came of each."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MNN_FARM_CACHE", str(farm_cache))
-        patch.setattr("harness.adb.transport.OPEN_S", 2.0)
-        patch.setattr("harness.adb.transport.TRANSFER_STALL_S", 2.0)
+        patch.setattr("harness.adb.transport.OPEN_S", 3.0)
+        patch.setattr("harness.adb.transport.TRANSFER_STALL_S", 3.0)
         provider = load_provider("virtual")
         try:
             # The synthetic runner waits and computes nothing: two at once do not measure each other.
@@ -282,7 +306,9 @@ def played(
                     lanes.put(lane)
 
             with ThreadPoolExecutor(LANES) as pool:
-                futures = {case: pool.submit(play, Case(*case)) for case in request.module.CASES}
+                params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+                wanted = [given["case"] for given in params if given.get("case") in request.module.CASES]
+                futures = {case: pool.submit(play, Case(*case)) for case in wanted}
                 yield lambda case: futures[case].result()
         finally:
             provider.stop()
