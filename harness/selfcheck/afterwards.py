@@ -16,7 +16,7 @@ done
 
 
 def _same_boot(subject: Subject) -> Finding:
-    before, now = subject.facts.get("boot_id"), subject.probe.facts().get("boot_id")
+    before, now = subject.facts.boot_id, subject.probe.facts().boot_id
     if not before or not now:
         raise NotCheckableError("the phone does not tell its boot id")
     if before != now:

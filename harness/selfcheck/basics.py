@@ -88,7 +88,7 @@ def _bytes(subject: Subject) -> Finding:
 
 def _program_runs(subject: Subject) -> Finding:
     path, facts = subject.probe.path, subject.facts
-    return holds(f"{path} runs, on Linux {facts.get('kernel')} for {facts.get('machine')}")
+    return holds(f"{path} runs, on Linux {facts.kernel} for {facts.machine}")
 
 
 def _push_and_pull(subject: Subject) -> Finding:

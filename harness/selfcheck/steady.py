@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from harness.payload.probe_events import RunLog, Sample
 from harness.payload.probe_fields import Numbers
@@ -26,9 +25,9 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def _boot_id(subject: Subject) -> Finding:
-    boot_id = subject.facts.get("boot_id")
-    if not isinstance(boot_id, str) or not _UUID.fullmatch(boot_id):
-        refused = [entry.get("errno") for entry in objects(subject.facts, "denied") if entry.get("path") == _BOOT_ID]
+    boot_id = subject.facts.boot_id
+    if boot_id is None or not _UUID.fullmatch(boot_id):
+        refused = [entry.errno for entry in subject.facts.denied if entry.path == _BOOT_ID]
         return broken(f"{_BOOT_ID}: {refused[0] if refused else f'{boot_id!r} is no boot id'}")
     return holds(f"boot {boot_id[:8]}…", boot_id=boot_id)
 
@@ -83,7 +82,7 @@ def _per_core(subject: Subject, file: str, readings: Sequence[Numbers]) -> Findi
     cpus = log.sensors.cpus if log.sensors is not None else ()
     values = _last_known(readings, len(cpus))
     # A core that is off has no clock, and its files are not there.
-    off = {core.get("cpu") for core in objects(subject.facts, "cores") if core.get("online") is False}
+    off = {core.cpu for core in subject.facts.cores if core.online is False}
     missing = [cpu for cpu, value in zip(cpus, values, strict=True) if value is None and cpu not in off]
     if missing or not cpus:
         # Cores of one clock share a file, and only the first one's is tried.
@@ -140,12 +139,6 @@ def _last_known(readings: Sequence[Numbers], count: int) -> list[int | None]:
             if value is not None:
                 last[place] = value
     return last
-
-
-def objects(facts: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the objects in a list of the probe's facts; it comes from a phone, so what is none is left out."""
-    value = facts.get(key)
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _refused(log: RunLog, part: str) -> list[str]:

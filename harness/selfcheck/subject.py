@@ -24,6 +24,7 @@ from harness.payload.probe_events import Event, RunLog, Start
 from harness.payload.store import ensure_on_phone
 from harness.phone.facts import MACHINE_ABIS
 from harness.phone.prepare import Prepared
+from harness.phone.probed import ProbeFacts
 from harness.plan.model import Recovery
 from harness.selfcheck.result import NotCheckableError
 
@@ -100,7 +101,7 @@ class Subject:
         return self._once("the probe", lambda: Probe.install(self.transport, progress=self.say))
 
     @cached_property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> ProbeFacts:
         """What the probe tells of the phone."""
         return self.probe.facts()
 
@@ -178,7 +179,7 @@ class Subject:
 
     def _bring_runner(self) -> str:
         bundle = read_bundle(data_root() / "device_bins" / "runner" / "synthetic")
-        abi = MACHINE_ABIS.get(str(self.facts.get("machine")))
+        abi = MACHINE_ABIS.get(self.facts.machine or "")
         payload = bundle.payload([abi] if abi else [], self.say)
         stored = ensure_on_phone(
             self.transport, self.probe, payload, kind="bundles", label="the synthetic runner", say=self.say

@@ -27,7 +27,7 @@ def _oom_adj(subject: Subject) -> Finding:
 
 
 def _page_size(subject: Subject) -> Finding:
-    size = subject.facts.get("page_size")
+    size = subject.facts.page_size
     if size not in _PAGE_SIZES:
         return broken(f"a page has {size} bytes; known are {', '.join(map(str, _PAGE_SIZES))}", page_size=size)
     return holds(f"a page has {size} bytes, and static programs run on it", page_size=size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,6 @@ def check_and_pack(device: str, out: Path | None, only: Sequence[str], say: Say,
 def _facts(subject: Subject) -> dict[str, Any]:
     """What the probe tells of the phone, or why it does not: by now every error was told by a check."""
     try:
-        return subject.facts
+        return asdict(subject.facts)
     except (FarmError, NotCheckableError) as error:
         return {"error": str(error)}
