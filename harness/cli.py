@@ -18,6 +18,8 @@ from harness.core.errors import ConfigError, FarmError
 from harness.core.reasons import markdown_table
 from harness.payload.models import find_model, read_model
 from harness.payload.models_fetch import fetch_model, known_models, model_path
+from harness.selfcheck.cli import EPILOG as SELFCHECK_EXAMPLE
+from harness.selfcheck.cli import selfcheck
 
 app = typer.Typer(
     name="mnn-farm",
@@ -32,6 +34,7 @@ app.add_typer(models_app, name="models")
 # Providers of phones bring verbs of their own, e.g. `mnn-farm virtual`.
 for _point in sorted(entry_points(group="mnn_farm.commands"), key=lambda point: point.name):
     app.add_typer(_point.load(), name=_point.name)
+app.command("selfcheck", epilog=SELFCHECK_EXAMPLE)(selfcheck)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
