@@ -63,8 +63,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
 
 
 def _prepare(config: pytest.Config) -> int | None:
+    from harness.fleet.opening import open_fleet, read_words
     from harness.plugin.controller import Controller
-    from harness.plugin.fleet import open_fleet, read_words
     from harness.plugin.run import begin, command_line, describe_dry_run
     from harness.store.runfolder import RunFolder
 

@@ -18,8 +18,8 @@ from harness.bench.session import RunContext, cell_config, cell_id_of
 from harness.bench.support import ruled_out
 from harness.core.ids import iso, new_run_id, test_name, utc_now
 from harness.core.provider import Endpoint
+from harness.fleet.opening import Fleet
 from harness.plan.matrix import PlannedCell, cells_of
-from harness.plugin.fleet import Fleet
 from harness.plugin.options import Request
 from harness.store.runfolder import RunFolder
 from harness.store.schema import FleetMember, RunInfo

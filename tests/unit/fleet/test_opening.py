@@ -4,7 +4,7 @@ import pytest
 
 from harness.adb.server import TransportInfo
 from harness.core.errors import ConfigError
-from harness.plugin.fleet import choose, read_words
+from harness.fleet.opening import choose, read_words
 
 
 def listed(serial: str, state: str = "device", transport: int = 1) -> TransportInfo:
