@@ -1,29 +1,52 @@
-"""From ``--devices`` to phones that are ready: words, providers, adb's list, and who is left out and why."""
+"""From words to phones that are ready: providers, adb's lists, who is connected, and who is left out and why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from harness.adb.server import AdbServer, TransportInfo, default_server, ensure_server
-from harness.bench.phone import ConnectedPhone, connect
-from harness.core.errors import ConfigError, FarmError
-from harness.core.provider import Endpoint, Provider, load_provider, provider_names
-from harness.plan.tiers import load_tier_rules
+from harness.adb.server import AdbServer
+from harness.bench.phone import ConnectedPhone, connect, open_transport
+from harness.core.deadline import Deadline
+from harness.core.errors import FarmError
+from harness.core.ids import utc_now
+from harness.core.provider import Endpoint, Provider, load_provider
+from harness.core.reasons import Reason
+from harness.core.transport import Transport
+from harness.fleet.choose import (
+    Listed,
+    Traits,
+    check_filters,
+    check_names,
+    traits_of_listed,
+    traits_of_provided,
+    unwanted_by,
+    wanted,
+)
+from harness.fleet.same import Connection, second_connections
+from harness.fleet.servers import Listing, list_phones
+from harness.fleet.states import (
+    EXCLUDED,
+    SAME_PHONE,
+    Why,
+    parse_df_free,
+    why_booting,
+    why_error,
+    why_full,
+    why_state,
+)
+from harness.fleet.words import Words
+from harness.phone.getprop import parse_getprop
+from harness.phone.health import HealthStore
+from harness.plan.tiers import TierRules, load_tier_rules
 from harness.store.schema import LeftOut
 
-# What to do about a phone that adb lists in another state than "device" (states: adb's transport.cpp).
-_REMEDIES = {
-    "unauthorized": "unlock the phone and accept this computer's key",
-    "authorizing": "unlock the phone and accept this computer's key",
-    "offline": "replug it, or run: adb reconnect",
-    "connecting": "wait a moment and run again",
-    "recovery": "reboot it to Android",
-    "bootloader": "reboot it to Android",
-    "sideload": "reboot it to Android",
-    "no permissions": "add a udev rule for it, or add yourself to the group plugdev",
-}
+READY_S = 20.0
+MAX_AT_ONCE = 16
+
+Say = Callable[[str, str], None]
+Meet = Callable[[Endpoint, TierRules, Callable[[str], None]], "ConnectedPhone | Why"]
 
 
 @dataclass
@@ -34,46 +57,33 @@ class Fleet:
     left_out: list[LeftOut] = field(default_factory=list)
     providers: list[Provider] = field(default_factory=list)
 
+    @property
+    def unusable(self) -> list[LeftOut]:
+        """Those that were left out against the user's will: chosen, and not usable."""
+        return [left for left in self.left_out if left.code not in (EXCLUDED, SAME_PHONE)]
+
     def close(self) -> None:
         """Take provided phones down; harmless twice."""
         while self.providers:
             self.providers.pop().stop()
 
 
-@dataclass(frozen=True)
-class Words:
-    """The words of ``--devices``, sorted by who provides them."""
-
-    adb: tuple[str, ...]
-    provided: dict[str, tuple[str, ...]]
-
-
-def read_words(spec: str) -> Words:
-    """Split ``--devices`` and let each provider check its words.
-
-    Raises:
-        ConfigError: a word is empty or its provider refuses it.
-    """
-    words = [word.strip() for word in spec.split(",")]
-    if not any(words):
-        raise ConfigError("--devices names no phone", remedy="use all, a serial, virtual:2 or host")
-    prefixes = provider_names()
-    adb: list[str] = []
-    provided: dict[str, list[str]] = {}
-    for word in filter(None, words):
-        prefix, _, rest = word.partition(":")
-        if prefix not in prefixes:
-            adb.append(word)
-            continue
-        wrong = load_provider(prefix).check(rest)
-        if wrong is not None:
-            raise ConfigError(f"--devices {word}: {wrong}")
-        provided.setdefault(prefix, []).append(rest)
-    return Words(tuple(adb), {prefix: tuple(rest) for prefix, rest in provided.items()})
-
-
-def open_fleet(words: Words, say: Callable[[str, str], None]) -> Fleet:
+def open_fleet(
+    words: Words,
+    say: Say,
+    *,
+    servers: Sequence[AdbServer] = (),
+    health: HealthStore | None = None,
+    meet: Meet | None = None,
+) -> Fleet:
     """Start providers, list adb's phones, and make every chosen phone ready, side by side.
+
+    Args:
+        words: of ``--devices``.
+        say: told (phone, what is being done).
+        servers: of ``--adb``; empty means the default one.
+        health: who is held; the user's own if not given.
+        meet: how a phone is met (default: :func:`meet_phone`).
 
     Raises:
         ConfigError: a name that nobody has.
@@ -81,74 +91,137 @@ def open_fleet(words: Words, say: Callable[[str, str], None]) -> Fleet:
     """
     fleet = Fleet()
     try:
-        endpoints = _adb_endpoints(words.adb, fleet) if words.adb else []
+        listing = list_phones(servers) if words.wanted else Listing(())
+        provided: list[Endpoint] = []
         for prefix, rest in words.provided.items():
             provider = load_provider(prefix)
             fleet.providers.append(provider)
-            endpoints += provider.start(list(rest))
-        _connect_all(endpoints, fleet, say)
+            provided += provider.start(list(rest))
+        fleet.left_out += [why.left_out(name) for name, why in listing.silent]
+        _Opening(words, say, fleet, health or HealthStore(), meet or meet_phone).open(listing.phones, provided)
     except BaseException:
         fleet.close()
         raise
     return fleet
 
 
-def _connect_all(endpoints: list[Endpoint], fleet: Fleet, say: Callable[[str, str], None]) -> None:
-    if not endpoints:
-        return
-    rules = load_tier_rules()
+@dataclass(frozen=True)
+class _Candidate:
+    """A phone that may take part: ``phone`` once it is connected, ``why`` if something speaks against it."""
 
-    def one(endpoint: Endpoint) -> ConnectedPhone | LeftOut:
+    traits: Traits
+    endpoint: Endpoint
+    why: Why | None = None
+    phone: ConnectedPhone | None = None
+
+
+class _Opening:
+    def __init__(self, words: Words, say: Say, fleet: Fleet, health: HealthStore, meet: Meet) -> None:
+        self._words = words
+        self._say = say
+        self._fleet = fleet
+        self._health = health
+        self._meet_phone = meet
+        self._rules = load_tier_rules()
+
+    def open(self, listed: Sequence[Listed], provided: Sequence[Endpoint]) -> None:
+        """Sort all that there is into the fleet's phones and those left out."""
+        there = [
+            *(_Candidate(traits_of_listed(one), one.endpoint, why_state(one.info.state)) for one in listed),
+            *(_Candidate(traits_of_provided(endpoint), endpoint) for endpoint in provided),
+        ]
+        shown = [*map(describe, listed), *(endpoint.name for endpoint in provided)]
+        check_names(self._words, [one.traits for one in there], shown)
+        met = self._meet([one for one in there if self._chosen(one) is not False and not self._excluded(one)])
+        seen = {one.endpoint.name: one.traits for one in met}
+        check_filters(self._words, [seen.get(one.traits.name, one.traits) for one in there], shown)
+        self._sort(self._without_second_connections(one for one in met if self._chosen(one) is not False))
+
+    def _chosen(self, one: _Candidate) -> bool | None:
+        return wanted(self._words.wanted, one.traits) if one.traits.from_adb else True
+
+    def _excluded(self, one: _Candidate) -> bool:
+        """Note a phone that a ``not:`` word leaves out."""
+        word = unwanted_by(self._words, one.traits)
+        if word is not None:
+            self._leave_out(one, Why(EXCLUDED, f"not:{word} leaves it out"))
+        return word is not None
+
+    def _leave_out(self, one: _Candidate, why: Why) -> None:
+        self._fleet.left_out.append(why.left_out(one.traits.name))
+
+    def _meet(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+        """Connect those against which nothing speaks, side by side."""
+        if not candidates:
+            return []
+        workers = min(len(candidates), MAX_AT_ONCE)
+        with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="connect") as pool:
+            return list(pool.map(self._meet_one, candidates))
+
+    def _meet_one(self, one: _Candidate) -> _Candidate:
+        if one.why is not None:
+            return one
+        name = one.endpoint.name
         try:
-            return connect(endpoint, rules, lambda what: say(endpoint.name, what))
+            phone = self._meet_phone(one.endpoint, self._rules, lambda what: self._say(name, what))
         except FarmError as error:
-            return LeftOut(name=endpoint.name, reason=error.message, remedy=error.remedy)
+            phone = why_error(error, name)
+        if isinstance(phone, Why):
+            return replace(one, why=phone)
+        hold = self._health.held(phone.identity.id, utc_now())
+        why = None if hold is None else Why(Reason.HELD.code, hold.text, f"mnn-farm devices release {name}")
+        return replace(one, traits=one.traits.with_facts(phone.facts, phone.tier), why=why, phone=phone)
 
-    with ThreadPoolExecutor(max_workers=min(len(endpoints), 16), thread_name_prefix="connect") as pool:
-        for result in pool.map(one, endpoints):
-            if isinstance(result, LeftOut):
-                fleet.left_out.append(result)
-            else:
-                fleet.phones.append(result)
+    def _without_second_connections(self, met: Iterable[_Candidate]) -> list[_Candidate]:
+        kept = [one for one in met if not self._excluded(one)]
+        second = second_connections(
+            [
+                Connection(one.traits.name, one.phone.identity.id, one.phone.facts.boot_id, one.traits.usb is not None)
+                for one in kept
+                if one.phone is not None
+            ]
+        )
+        for one in kept:
+            if one.traits.name in second:
+                self._leave_out(one, second[one.traits.name])
+        return [one for one in kept if one.traits.name not in second]
+
+    def _sort(self, met: Iterable[_Candidate]) -> None:
+        for one in met:
+            if one.why is not None:
+                self._leave_out(one, one.why)
+            elif one.phone is not None:
+                self._fleet.phones.append(one.phone)
 
 
-def _adb_endpoints(words: tuple[str, ...], fleet: Fleet) -> list[Endpoint]:
-    server = default_server()
-    ensure_server(server)
-    listed = server.transports()
-    chosen = choose(words, listed)
-    endpoints = []
-    for info in chosen:
-        if info.state == "device":
-            endpoints.append(_endpoint(info, listed, server))
-        else:
-            remedy = next((text for state, text in _REMEDIES.items() if info.state.startswith(state)), "")
-            fleet.left_out.append(LeftOut(name=info.serial, reason=f"adb lists it as {info.state}", remedy=remedy))
-    return endpoints
+def describe(listed: Listed) -> str:
+    """Return one of adb's phones for people: name, state and model."""
+    model = f", {listed.info.model}" if listed.info.model else ""
+    return f"{listed.name} ({listed.info.state}{model})"
 
 
-def choose(words: tuple[str, ...], listed: list[TransportInfo]) -> list[TransportInfo]:
-    """Return the transports that ``words`` name: ``all``, or serials.
+def meet_phone(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None]) -> ConnectedPhone | Why:
+    """Connect a phone, unless it is not ready.
 
     Raises:
-        ConfigError: a serial that is not listed.
+        FarmError: it cannot be used; the error says why and whose fault it is.
     """
-    chosen: list[TransportInfo] = []
-    for word in words:
-        found = listed if word == "all" else [info for info in listed if info.serial == word]
-        if not found and word != "all":
-            there = ", ".join(f"{info.serial} ({info.state})" for info in listed) or "none"
-            raise ConfigError(
-                f"--devices {word}: no phone has this serial; adb lists: {there}",
-                remedy=f"use one of these, all, or {', '.join(f'{name}:…' for name in provider_names())}",
-            )
-        chosen += [info for info in found if info not in chosen]
-    return chosen
+    why = why_not_ready(open_transport(endpoint))
+    return connect(endpoint, rules, say) if why is None else why
 
 
-def _endpoint(info: TransportInfo, listed: list[TransportInfo], server: AdbServer) -> Endpoint:
-    """Name a phone by its serial; by its transport too, if two share one."""
-    shared = sum(other.serial == info.serial for other in listed) > 1
-    name = f"{info.serial}@{info.transport_id}" if shared else info.serial
-    extra = {"transport_id": str(info.transport_id)} if info.transport_id is not None else {}
-    return Endpoint(name, "adb", server.host, server.port, info.serial, extra=extra)
+def why_not_ready(transport: Transport) -> Why | None:
+    """Ask a phone that adb can reach whether it has booted and has room; ``None``: it is ready.
+
+    Raises:
+        PhoneError: the phone or the connection failed.
+    """
+    deadline = Deadline(READY_S, "asking whether the phone is ready", transport.name)
+    why = why_booting(parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout))
+    return why if why is not None else why_full(free_bytes(transport, deadline))
+
+
+def free_bytes(transport: Transport, deadline: Deadline) -> int | None:
+    """Return the free bytes where our folder on the phone lies or will lie; ``None`` when it does not tell."""
+    parent = transport.base_dir.rpartition("/")[0] or "/"
+    return parse_df_free(transport.shell(["df", "-k", parent], deadline=deadline).stdout)

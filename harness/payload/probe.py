@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
 from harness.core.deadline import Deadline
-from harness.core.errors import ConfigError, ProbeError
+from harness.core.errors import PhoneError, ProbeError
 from harness.core.reasons import Reason
 from harness.core.transport import STDOUT, PushItem, Transport, checked
 from harness.payload.probe_bandwidth import parse_bandwidth
@@ -85,9 +85,8 @@ class Probe:
         """Put the probe for the phone's ABI on it, unless it is there already.
 
         Raises:
-            ConfigError: there is no probe for this phone's ABI.
             ProbeError: the phone does not run it (reason ``noexec`` when its folder forbids programs).
-            PhoneError: the phone or the connection failed.
+            PhoneError: there is no probe for its ABI (reason ``abi_mismatch``), or phone or connection failed.
         """
         deadline = Deadline(INSTALL_S, "putting the probe on the phone", transport.name)
         abi = _abi(transport, deadline)
@@ -293,5 +292,10 @@ def _abi(transport: Transport, deadline: Deadline) -> str:
     machine = result.stdout.decode("utf-8", "replace").strip()
     if machine not in MACHINE_ABIS:
         known = ", ".join(sorted(MACHINE_ABIS))
-        raise ConfigError(f"{transport.name}: no probe for its machine {machine!r}", remedy=f"known are {known}")
+        raise PhoneError(
+            transport.name,
+            f"no probe for its machine {machine[:40]!r}",
+            remedy=f"known are {known}",
+            reason=Reason.ABI_MISMATCH,
+        )
     return MACHINE_ABIS[machine]

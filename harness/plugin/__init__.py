@@ -8,7 +8,7 @@ mnn-farm installed, so what a run needs is imported when a run begins.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.plugin.controller import Controller
     from harness.plugin.run import BoundCell, WorkerRun
     from harness.plugin.worker import Worker
-    from harness.store.schema import CellRecord
+    from harness.store.schema import CellRecord, LeftOut
 
 _CONTROLLER: pytest.StashKey[Controller] = pytest.StashKey()
 _WORKER: pytest.StashKey[Worker] = pytest.StashKey()
@@ -63,13 +63,16 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
 
 
 def _prepare(config: pytest.Config) -> int | None:
-    from harness.fleet.opening import open_fleet, read_words
+    from harness.fleet.opening import open_fleet
+    from harness.fleet.servers import read_servers
+    from harness.fleet.words import read_words
     from harness.plugin.controller import Controller
     from harness.plugin.run import begin, command_line, describe_dry_run
     from harness.store.runfolder import RunFolder
 
     request = options.read_request(config)
     words = read_words(config.getoption("--devices"))
+    servers = read_servers(config.getoption("--adb"))
     run_dir = Path(config.getoption("--run-dir")) if config.getoption("--run-dir") else None
     if run_dir is not None:
         RunFolder.check_free(run_dir)
@@ -78,11 +81,14 @@ def _prepare(config: pytest.Config) -> int | None:
         if config.option.verbose >= 0:
             sys.stderr.write(f"  {phone}: {what}\n")
 
-    fleet = open_fleet(words, say)
+    fleet = open_fleet(words, say, servers=servers)
     config.add_cleanup(fleet.close)
+    if config.getoption("--strict-health") and fleet.unusable:
+        _name_left_out(fleet.unusable)
+        sys.stderr.write("mnn-farm: --strict-health: not every chosen phone can be used; nothing was run\n")
+        return int(ExitStatus.INFRA)
     if not fleet.phones:
-        for left in fleet.left_out:
-            sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{_then(left.remedy)}\n")
+        _name_left_out(fleet.left_out)
         found = "of the chosen phones none can be used" if fleet.left_out else "adb lists no phone"
         sys.stderr.write(f"mnn-farm: {found}; connect one, or try without: pytest --devices virtual:2\n")
         return int(ExitStatus.NO_PHONE)
@@ -99,8 +105,10 @@ def _prepare(config: pytest.Config) -> int | None:
     return None
 
 
-def _then(remedy: str) -> str:
-    return f" ({remedy})" if remedy else ""
+def _name_left_out(phones: Iterable[LeftOut]) -> None:
+    for left in phones:
+        remedy = f" ({left.remedy})" if left.remedy else ""
+        sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{remedy}\n")
 
 
 def _point_at_device_tests(config: pytest.Config) -> None:
