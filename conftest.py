@@ -18,6 +18,10 @@ from harness.virtual.sandbox import find_sandbox
 @pytest.fixture(scope="session")
 def farm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache of the test's own (phones, locks, models), but with the programs built before: they take long."""
+    return _new_cache(tmp_path_factory)
+
+
+def _new_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("cache")
     for shared in ("probe", "synthetic", "models"):
         (root / shared).symlink_to(cache_dir(shared))
@@ -53,5 +57,5 @@ def virtual_phones(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Endpoint]]:
     """The phones that a module of tests names in ``PHONES``, in a cache of their own."""
-    with _virtual_phones(tmp_path_factory.mktemp("cache"), *request.module.PHONES) as endpoints:
+    with _virtual_phones(_new_cache(tmp_path_factory), *request.module.PHONES) as endpoints:
         yield endpoints

@@ -12,7 +12,6 @@ from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
 from harness.core.ids import utc_now
 from harness.core.provider import Endpoint, Provider, load_provider
-from harness.core.reasons import Reason
 from harness.core.transport import Transport
 from harness.fleet.choose import (
     Listed,
@@ -34,6 +33,7 @@ from harness.fleet.states import (
     why_booting,
     why_error,
     why_full,
+    why_held,
     why_state,
 )
 from harness.fleet.words import Words
@@ -169,7 +169,7 @@ class _Opening:
         if isinstance(phone, Why):
             return replace(one, why=phone)
         hold = self._health.held(phone.identity.id, utc_now())
-        why = None if hold is None else Why(Reason.HELD.code, hold.text, f"mnn-farm devices release {name}")
+        why = None if hold is None else why_held(hold, name)
         return replace(one, traits=one.traits.with_facts(phone.facts, phone.tier), why=why, phone=phone)
 
     def _without_second_connections(self, met: Iterable[_Candidate]) -> list[_Candidate]:

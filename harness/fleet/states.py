@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
+from harness.payload.probe_lease import Lease
+from harness.phone.health import Hold
 from harness.store.schema import LeftOut
 
 EXCLUDED = Reason.EXCLUDED.code
@@ -95,4 +97,19 @@ def why_full(free_bytes: int | None) -> Why | None:
         Reason.NO_SPACE.code,
         f"only {mib} MiB are free on its storage; {MIN_FREE_BYTES // 1024**2} are needed",
         "free storage on the phone",
+    )
+
+
+def why_held(hold: Hold, name: str) -> Why:
+    """Return a hold as the reason why a phone takes no part."""
+    return Why(Reason.HELD.code, hold.text, f"mnn-farm devices release {name}")
+
+
+def why_busy(lease: Lease) -> Why:
+    """Return somebody's lease as the reason why a phone takes no part."""
+    left = -(-lease.remaining_ms // 1000)
+    return Why(
+        Reason.BUSY.code,
+        f"{lease.owner} on {lease.host} has it for {lease.purpose}, for another {left} s at least",
+        "wait, or ask them",
     )

@@ -50,13 +50,27 @@ def parse_identity(data: bytes, hardware: str) -> Identity | None:
         return None
 
 
+def _path(transport: Transport) -> str:
+    return f"{transport.base_dir}/{_FILE}"
+
+
+def known_identity(transport: Transport, facts: Facts, deadline: Deadline) -> Identity | None:
+    """Read the phone's identity and write nothing; ``None`` if it has none that fits.
+
+    Raises:
+        PhoneError: the phone cannot be reached.
+    """
+    read = transport.shell(["cat", _path(transport)], deadline=deadline)
+    return parse_identity(read.stdout, hardware_fingerprint(facts)) if read.exit_code == 0 else None
+
+
 def identify(transport: Transport, facts: Facts, deadline: Deadline) -> Identity:
     """Read the phone's identity; write a new one if it has none that fits.
 
     Raises:
         PhoneError: the phone cannot be reached or the file cannot be written.
     """
-    path = f"{transport.base_dir}/{_FILE}"
+    path = _path(transport)
     hardware = hardware_fingerprint(facts)
     read = transport.shell(["cat", path], deadline=deadline)
     if read.exit_code == 0:
