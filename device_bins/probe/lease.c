@@ -61,15 +61,21 @@ bool lease_set_expiry(int fd, int64_t expires_ns) {
     return pwrite(fd, number, (size_t)length, sizeof PREFIX - 1) == length;
 }
 
-bool lease_extend(const char *path, const struct lease *lease) {
+/* Write over the expiry of our lease, under the lock of those who write. */
+static bool change_expiry(const char *path, const struct lease *lease, bool extend) {
     struct lease now;
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return false;
     while (fcntl(fd, F_SETLKW, &whole) && errno == EINTR) continue;
     bool ours = lease_is_held(fd, &now) && !strcmp(now.id, lease->id);
-    int64_t until = clock_ns(CLOCK_BOOTTIME) + now.ttl_ms * 1000000;
-    if (ours && until > now.expires_ns) (void)lease_set_expiry(fd, until); /* if not, the next time may do */
+    int64_t until = extend ? clock_ns(CLOCK_BOOTTIME) + now.ttl_ms * 1000000 : 0;
+    bool written = true;
+    if (ours && (!extend || until > now.expires_ns)) written = lease_set_expiry(fd, until);
     close(fd);
-    return ours;
+    return ours && (extend || written); /* what could not be extended now may be the next time */
 }
+
+bool lease_extend(const char *path, const struct lease *lease) { return change_expiry(path, lease, true); }
+
+bool lease_give_back(const char *path, const struct lease *lease) { return change_expiry(path, lease, false); }

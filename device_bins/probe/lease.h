@@ -32,6 +32,11 @@ int lease_find(const char *path, const char *id, struct lease *lease);
 /* Let it last for its whole length from now on. False: it is not held any more, or by somebody else. */
 bool lease_extend(const char *path, const struct lease *lease);
 
+/* Say in the record that it was given back: whoever finds another one that nobody holds knows that it was lost. False:
+ * it is not ours, or cannot be written.
+ */
+bool lease_give_back(const char *path, const struct lease *lease);
+
 /* Write over the expiry. */
 bool lease_set_expiry(int fd, int64_t expires_ns);
 

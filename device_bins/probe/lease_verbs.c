@@ -1,4 +1,4 @@
-/* probe lease, lease-show and lease-end. */
+/* probe lease, lease-show, lease-extend and lease-end. */
 #include "detach.h"
 #include "json.h"
 #include "lease.h"
@@ -36,13 +36,17 @@ static int say(struct json *json) {
     return json_print(json) ? 0 : fail("stdout is closed");
 }
 
-static void put_lease(struct json *json, const char *key, const struct lease *lease) {
+static void put_record(struct json *json, const char *key, const struct lease *lease) {
     struct json text = {.data = (char *)lease->text, .length = strlen(lease->text)};
+    json_key(json, key);
+    json_raw(json, &text);
+}
+
+static void put_lease(struct json *json, const char *key, const struct lease *lease) {
     int64_t left = lease->expires_ns - clock_ns(CLOCK_BOOTTIME);
     json_key(json, "remaining_ms");
     json_int(json, left > 0 ? left / 1000000 : 0);
-    json_key(json, key);
-    json_raw(json, &text);
+    put_record(json, key, lease);
 }
 
 static void begin(struct json *json, const char *state) {
@@ -115,7 +119,7 @@ static void keep(int fd, bool attached, struct lease *lease) {
 static int take(const struct wish *wish) {
     struct timespec pause = {.tv_nsec = TRY_EVERY_MS * 1000000};
     struct json json = {0};
-    struct lease lease;
+    struct lease lease, before;
     if (!wish->attached) detach(-1);
     char *slash = strrchr(wish->path, '/');
     char *folder = must_format("%.*s", slash ? (int)(slash - wish->path) : 0, wish->path);
@@ -129,9 +133,12 @@ static int take(const struct wish *wish) {
         if (lease_is_held(fd, &lease) || tries == TAKE_TRIES) return refuse(fd);
         (void)nanosleep(&pause, NULL);
     }
+    /* whoever gave it back left an expiry of 0; what else stands there was lost by its owner */
+    bool lost = lease_read(fd, &before) && before.expires_ns;
     if (!write_record(fd, wish, &lease)) return fail("cannot write %s (%s)", wish->path, errno_name(errno));
     begin(&json, "taken");
     put_lease(&json, "holder", &lease);
+    if (lost) put_record(&json, "previous", &before);
     int wrong = say(&json);
     if (wrong) return wrong;
     if (!wish->attached) detach_done();
@@ -179,14 +186,39 @@ int verb_lease_show(int count, char **words) {
     return say(&json);
 }
 
+/* FILE --id ID, opened; or an exit status below zero, after a sentence on stderr. */
+static int open_own(const char *verb, int count, char **words) {
+    if (count != 3 || strcmp(words[1], "--id")) return -misuse("%s takes FILE --id ID", verb);
+    int fd = open(words[0], O_RDWR | O_CLOEXEC);
+    return fd < 0 ? -fail("there is no lease in %s (%s)", words[0], errno_name(errno)) : fd;
+}
+
+int verb_lease_extend(int count, char **words) {
+    struct json json = {0};
+    struct lease lease = {0};
+    int fd = open_own("lease-extend", count, words);
+    if (fd < 0) return -fd;
+    snprintf(lease.id, sizeof lease.id, "%s", words[2]);
+    bool ours = strlen(words[2]) == LEASE_ID - 1 && lease_extend(words[0], &lease);
+    if (!lease_is_held(fd, &lease)) {
+        begin(&json, "free");
+        (void)say(&json);
+        return 1;
+    }
+    if (!ours) return refuse(fd);
+    begin(&json, "taken");
+    put_lease(&json, "holder", &lease);
+    return say(&json);
+}
+
 int verb_lease_end(int count, char **words) {
     struct json json = {0};
     struct lease lease;
-    if (count != 3 || strcmp(words[1], "--id")) return misuse("lease-end takes FILE --id ID");
-    int fd = open(words[0], O_RDWR | O_CLOEXEC);
-    if (fd < 0) return fail("there is no lease in %s (%s)", words[0], errno_name(errno));
+    int fd = open_own("lease-end", count, words);
+    if (fd < 0) return -fd;
     if (lease_is_held(fd, &lease)) {
         if (strcmp(lease.id, words[2])) return refuse(fd);
+        if (!lease_give_back(words[0], &lease)) return fail("cannot write %s", words[0]);
         (void)end_opener(lease.pid, fd);
         if (!await_unlocked(fd, END_PATIENCE_MS)) return fail("the holder of %s does not end", words[0]);
     }

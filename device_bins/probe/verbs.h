@@ -12,6 +12,7 @@ int verb_stop(int count, char **words);
 int verb_bandwidth(int count, char **words);
 int verb_lease(int count, char **words);
 int verb_lease_show(int count, char **words);
+int verb_lease_extend(int count, char **words);
 int verb_lease_end(int count, char **words);
 
 /* The value of option `words[*at]`, or NULL after a sentence on stderr when it has none. */

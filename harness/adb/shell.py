@@ -26,10 +26,13 @@ def shell_service(argv: Sequence[str]) -> str:
 class AdbShellStream:
     """A running command. Iterating sends what stdin is left and yields ``(fd, chunk)`` until the exit code comes."""
 
-    def __init__(self, connection: HostConnection, phone: str, deadline: Deadline, stdin: bytes) -> None:
+    def __init__(
+        self, connection: HostConnection, phone: str, deadline: Deadline, stdin: bytes, idle_s: float | None = None
+    ) -> None:
         self._connection = connection
         self._phone = phone
         self._deadline = deadline
+        self._idle_s = idle_s
         self._to_send = memoryview(_stdin_packets(stdin))
         self._exit_code: int | None = None
 
@@ -62,9 +65,12 @@ class AdbShellStream:
     def _pump(self) -> bytes:
         """Send stdin as far as the peer takes it, and return the next bytes: never one waiting for the other."""
         socket = self._connection.socket
+        left = self._deadline
+        if self._idle_s is not None:
+            left = left.within(self._idle_s, f"a word of {left.what}")
         while True:
             writers = [socket] if self._to_send else []
-            readable, writable, _ = select.select([socket], writers, [], self._deadline.remaining_s())
+            readable, writable, _ = select.select([socket], writers, [], left.remaining_s())
             if readable:
                 return self._connection.read_some(256 * 1024)
             if writable:
@@ -77,7 +83,7 @@ class AdbShellStream:
                     raise PhoneLostError(self._phone, f"the connection broke while sending ({error})") from error
                 self._to_send = self._to_send[sent:]
                 continue
-            raise DeadlineError(self._phone, self._deadline.what, self._deadline.seconds)
+            raise DeadlineError(self._phone, left.what, left.seconds)
 
 
 def _stdin_packets(stdin: bytes) -> bytes:

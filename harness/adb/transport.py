@@ -7,19 +7,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.adb.connection import HostConnection
-from harness.adb.server import AdbServer
+from harness.adb.recover import plug_in, reconnect
+from harness.adb.server import AdbServer, TransportInfo, ensure_server
 from harness.adb.shell import AdbShellStream, shell_service
 from harness.adb.sync import SyncSession
 from harness.core.deadline import Deadline
-from harness.core.errors import AdbFailedError
+from harness.core.errors import AdbFailedError, PhoneError
+from harness.core.log import phone_logger
 from harness.core.provider import Endpoint
-from harness.core.transport import STDOUT, Progress, PushItem, ShellResult
+from harness.core.transport import ABSENT, STDOUT, Progress, PushItem, ShellResult
 
 BASE_DIR = "/data/local/tmp/mnn-farm"
 
 
 class AdbTransport:
-    """One transport of one adb server. Holds no connection between calls, so it may be shared and pickled."""
+    """One transport of one adb server. Holds no connection between calls, so it may be shared and pickled.
+
+    A phone that comes back gets a new transport number; :meth:`state` finds it by its serial, and by its USB port where
+    two phones share one.
+    """
 
     base_dir = BASE_DIR
 
@@ -28,6 +34,7 @@ class AdbTransport:
         self.serial = endpoint.transport_serial
         self._server = AdbServer(endpoint.adb_host, endpoint.adb_port)
         self._transport_id = endpoint.extra.get("transport_id")
+        self._usb = endpoint.extra.get("usb")
         self._version: int | None = None
 
     @property
@@ -60,15 +67,19 @@ class AdbTransport:
         return ShellResult(stream.exit_code, b"".join(out[0]), b"".join(out[1]))
 
     @contextmanager
-    def stream(self, argv: Sequence[str], *, deadline: Deadline) -> Iterator[AdbShellStream]:
+    def stream(
+        self, argv: Sequence[str], *, deadline: Deadline, idle_s: float | None = None
+    ) -> Iterator[AdbShellStream]:
         """Run a command and hand over its output as it comes; see the protocol."""
-        with self._stream(argv, deadline, b"") as stream:
+        with self._stream(argv, deadline, b"", idle_s) as stream:
             yield stream
 
     @contextmanager
-    def _stream(self, argv: Sequence[str], deadline: Deadline, stdin: bytes) -> Iterator[AdbShellStream]:
+    def _stream(
+        self, argv: Sequence[str], deadline: Deadline, stdin: bytes, idle_s: float | None = None
+    ) -> Iterator[AdbShellStream]:
         with self._open(shell_service(argv), deadline) as connection:
-            yield AdbShellStream(connection, self.name, deadline, stdin)
+            yield AdbShellStream(connection, self.name, deadline, stdin, idle_s)
 
     def push(self, items: Sequence[PushItem], *, deadline: Deadline, progress: Progress | None = None) -> None:
         """Push files over one connection; see the protocol."""
@@ -81,6 +92,39 @@ class AdbTransport:
         """Pull one file; see the protocol."""
         with self._open("sync:", deadline) as connection:
             SyncSession(connection, self.name).pull(remote, local)
+
+    def state(self) -> str:
+        """Return how the adb server lists the phone now; see the protocol."""
+        here = self._listed()
+        if here is None:
+            return ABSENT
+        self._transport_id = str(here.transport_id) if here.transport_id is not None else None
+        return here.state
+
+    def reconnect(self, *, deadline: Deadline) -> None:
+        """Start the local adb server if it is gone, then kick this transport, or plug a TCP phone in again."""
+        ensure_server(self._server)
+        here = self._listed()
+        try:
+            if here is None:
+                plug_in(self._server, self.serial, deadline)
+            else:
+                number = str(here.transport_id) if here.transport_id is not None else None
+                reconnect(self._server, self.serial, number, deadline)
+        except PhoneError as error:
+            phone_logger(__name__, self.name).info("reconnecting: %s", error)
+
+    def reboot(self, *, deadline: Deadline) -> None:
+        """Restart the phone through its adbd; see the protocol."""
+        with self._open("reboot:", deadline) as connection:
+            connection.read_some(1)
+
+    def _listed(self) -> TransportInfo | None:
+        same = [info for info in self._server.transports() if info.serial == self.serial]
+        if len(same) > 1:
+            by_port = [info for info in same if self._usb is not None and info.usb == self._usb]
+            same = by_port or [info for info in same if str(info.transport_id) == self._transport_id]
+        return same[0] if same else None
 
     @contextmanager
     def _open(self, service: str, deadline: Deadline) -> Iterator[HostConnection]:

@@ -1,9 +1,11 @@
-"""The cool-down gate: a burst cell starts below the plan's temperature, or it is marked as started hot."""
+"""The cool-down gate: a burst cell starts below the plan's temperature or on a plateau near it, or is marked hot."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from harness.payload.probe import Probe
 from harness.phone.facts import read_zones
@@ -11,6 +13,16 @@ from harness.phone.thermal import celsius, leading_zone
 from harness.plan.model import Cool
 
 POLL_S = 2.0
+# Long enough that a sensor in whole degrees moves in it, short enough to fit into a sensible timeout.
+PLATEAU_WINDOW_S = 120.0
+
+
+@dataclass(frozen=True)
+class Cooled:
+    """How the wait ended: ``hot`` is the sentence that marks the cell hot, ``note`` what else there is to know."""
+
+    hot: str | None = None
+    note: str = ""
 
 
 def read_celsius(probe: Probe) -> tuple[str, float] | None:
@@ -30,21 +42,60 @@ def wait_until_cool(
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> str | None:
+) -> Cooled:
     """Wait for the phone to cool down.
 
-    Returns:
-        ``None`` when it is cool enough or its temperature could never be read, else the sentence that marks the cell
-        hot.
+    It is cool below the plan's limit, as cool as it gets on a plateau up to the plan's highest, and not known to be
+    hot when its temperature could never be read.
     """
     if cool is None:
-        return None
+        return Cooled()
     end = clock() + cool.timeout_s
     seen: tuple[str, float] | None = None
-    while (reading := read_celsius(probe) or seen) is not None and reading[1] >= cool.below_c:
-        seen = reading  # a zone that falls silent has not become cool
-        if clock() >= end:
-            return f"{reading[0]} was at {reading[1]:.1f} °C after {cool.timeout_s:g} s (limit {cool.below_c:g} °C)"
-        say(f"cooling down: {reading[1]:.1f} °C, waiting for {cool.below_c:g} °C")
+    window = _Window()
+    while True:
+        reading = read_celsius(probe)
+        now = clock()
+        if reading is not None:
+            seen = reading
+            window.add(now, reading)
+        if seen is None:
+            return Cooled(note="no temperature can be read on this phone")
+        zone, value = seen  # a zone that falls silent has not become cool
+        if value < cool.below_c:
+            return Cooled()
+        if reading is not None and value <= cool.plateau_limit_c and window.is_flat(cool.plateau_c_per_min):
+            return Cooled(
+                note=f"{zone} stays at {value:.1f} °C, within {cool.plateau_c_per_min:g} °C a minute: "
+                f"above {cool.below_c:g} °C, but as cool as the phone gets here"
+            )
+        if now >= end:
+            return Cooled(hot=f"{zone} was at {value:.1f} °C after {cool.timeout_s:g} s (limit {cool.below_c:g} °C)")
+        say(f"cooling down: {value:.1f} °C, waiting for {cool.below_c:g} °C")
         sleep(POLL_S)
-    return None
+
+
+class _Window:
+    """The readings of the last :data:`PLATEAU_WINDOW_S` of one zone."""
+
+    def __init__(self) -> None:
+        self._zone = ""
+        self._readings: deque[tuple[float, float]] = deque()
+
+    def add(self, at_s: float, reading: tuple[str, float]) -> None:
+        """Take a reading; another zone that now speaks for the phone begins anew."""
+        zone, value = reading
+        if zone != self._zone:
+            self._zone = zone
+            self._readings.clear()
+        self._readings.append((at_s, value))
+        # The one at the window's edge is kept, so that what is left spans the whole window.
+        while len(self._readings) > 1 and at_s - self._readings[1][0] >= PLATEAU_WINDOW_S:
+            self._readings.popleft()
+
+    def is_flat(self, c_per_min: float | None) -> bool:
+        """Whether the temperature moved, up or down, by less than that: a skin that still warms is no plateau."""
+        if c_per_min is None or self._readings[-1][0] - self._readings[0][0] < PLATEAU_WINDOW_S:
+            return False
+        values = [value for _, value in self._readings]
+        return max(values) - min(values) <= c_per_min * PLATEAU_WINDOW_S / 60

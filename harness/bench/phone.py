@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.adb.transport import AdbTransport
+from harness.bench.lease import PhoneLease, take
+from harness.bench.recovery import Ladder, worth_a_climb
+from harness.bench.tidy import tidy
 from harness.core.deadline import Deadline
+from harness.core.errors import FarmError
+from harness.core.log import phone_logger
 from harness.core.provider import Endpoint, load_provider
 from harness.core.transport import Transport
 from harness.payload.probe import Probe
 from harness.phone.facts import OPENCL_LIBRARIES, VULKAN_DRIVERS, Facts, build_facts, parse_drivers
 from harness.phone.getprop import parse_getprop
 from harness.phone.identity import Identity, identify
+from harness.phone.prepare import restore
 from harness.phone.tier import tier_of
+from harness.plan.model import Recovery
 from harness.plan.tiers import TierName, TierRules
 from harness.store.schema import PhoneInfo
 
 CONNECT_S = 60.0
-# A day: longer than a push or a sensible cell takes, even from another computer.
-LEFTOVER_MINUTES = 24 * 60
 # Asks for the version without importing the engine, which takes long and prints.
 _PYTHON_MNN = """
 import importlib.metadata, importlib.util
@@ -38,6 +43,7 @@ class ConnectedPhone:
     facts: Facts
     identity: Identity
     tier: TierName
+    lease: PhoneLease | None = None
 
     @property
     def name(self) -> str:
@@ -76,37 +82,84 @@ def open_transport(endpoint: Endpoint) -> Transport:
     return transport
 
 
-def _remove_leftovers(transport: Transport, deadline: Deadline) -> None:
-    """Remove what runs that were killed have left behind. Young folders may be in use by another computer and stay.
+@dataclass(frozen=True)
+class Terms:
+    """On what terms phones are connected.
 
-    Old phones' ``find`` may not know all of this; then nothing is removed, which costs space and no measurement.
+    Attributes:
+        purpose: what they are wanted for, shown to whoever finds them in use; ``""`` only looks and takes no lease.
+        wait_lease_s: how long to wait for one that is in use.
+        recovery: what is done for one that gets lost meanwhile.
     """
-    folders = [f"{transport.base_dir}/{name}" for name in ("incoming", "work")]
-    old = ["-mindepth", "1", "-maxdepth", "1", "-mmin", f"+{LEFTOVER_MINUTES}", "-exec", "rm", "-rf", "{}", "+"]
-    transport.shell(["find", *folders, *old], deadline=deadline)
+
+    purpose: str = "a benchmark"
+    wait_lease_s: float = 0.0
+    recovery: Recovery = field(default_factory=Recovery)
 
 
-def connect(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None] = lambda _: None) -> ConnectedPhone:
-    """Reach a phone, put the probe on it, read its facts and find out who it is.
+def connect(
+    endpoint: Endpoint, rules: TierRules, say: Callable[[str], None] = lambda _: None, terms: Terms | None = None
+) -> ConnectedPhone:
+    """Reach a phone, put the probe on it, take its lease, read its facts and find out who it is.
+
+    A phone that is lost meanwhile is brought back and the connecting begins anew.
 
     Raises:
         FarmError: the phone cannot be used; the error says why and whose fault it is.
     """
-    say("connecting")
-    transport = open_transport(endpoint)
-    deadline = Deadline(CONNECT_S, "connecting", transport.name)
-    _remove_leftovers(transport, deadline)
+    terms = terms or Terms()
+    tries = terms.recovery.tries
+    while True:
+        say("connecting")
+        transport: Transport | None = None
+        try:
+            transport = open_transport(endpoint)
+            return _connect(endpoint, transport, rules, say, terms)
+        except FarmError as error:
+            if not tries or not worth_a_climb(error):
+                raise
+            tries -= 1
+            Ladder(transport or AdbTransport(endpoint), terms.recovery, say).climb(error)
+
+
+def _connect(
+    endpoint: Endpoint, transport: Transport, rules: TierRules, say: Callable[[str], None], terms: Terms
+) -> ConnectedPhone:
     probe = Probe.install(transport, progress=say)
-    say("reading facts")
-    deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
-    properties = parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout)
-    # The patterns are constants, and the phone's shell must expand them.
-    listing = transport.shell(
-        ["sh", "-c", f"ls -d {' '.join((*OPENCL_LIBRARIES, *VULKAN_DRIVERS))}"], deadline=deadline
-    )
-    python = transport.shell(["python3", "-c", _PYTHON_MNN], deadline=deadline)
-    version = python.stdout.decode("utf-8", "replace").strip() if python.exit_code == 0 else ""
-    facts = build_facts(properties, probe.facts(), parse_drivers(listing.stdout, listing.stderr), version or None)
-    return ConnectedPhone(
-        endpoint, transport, probe, facts, identify(transport, facts, deadline), tier_of(facts, rules)
-    )
+    lease: PhoneLease | None = None
+    if terms.purpose:
+        say("taking the phone")
+        name, base_dir = transport.name, transport.base_dir
+        lease = take(probe, name, base_dir, terms.purpose, wait_s=terms.wait_lease_s, say=say)
+    try:
+        if lease is not None:
+            say("tidying up")
+            tidy(transport, probe)
+            owed = restore(transport, Deadline(CONNECT_S, "putting settings back", transport.name))
+            if owed.back:
+                names = ", ".join(change.what for change in owed.back)
+                lease.notes.append(f"an earlier run had left these changed, they are as before again: {names}")
+        say("reading facts")
+        deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
+        properties = parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout)
+        # The patterns are constants, and the phone's shell must expand them.
+        listing = transport.shell(
+            ["sh", "-c", f"ls -d {' '.join((*OPENCL_LIBRARIES, *VULKAN_DRIVERS))}"], deadline=deadline
+        )
+        python = transport.shell(["python3", "-c", _PYTHON_MNN], deadline=deadline)
+        version = python.stdout.decode("utf-8", "replace").strip() if python.exit_code == 0 else ""
+        facts = build_facts(properties, probe.facts(), parse_drivers(listing.stdout, listing.stderr), version or None)
+        identity = identify(transport, facts, deadline)
+        return ConnectedPhone(endpoint, transport, probe, facts, identity, tier_of(facts, rules), lease)
+    except BaseException:
+        if lease is not None:
+            _give_back(lease)
+        raise
+
+
+def _give_back(lease: PhoneLease) -> None:
+    """Give the phone back on the way out of a failure, which is what counts; otherwise the lease lapses by itself."""
+    try:
+        lease.give_back()
+    except FarmError as error:
+        phone_logger(__name__, lease.phone).info("the lease could not be given back: %s", error)

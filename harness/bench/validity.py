@@ -6,6 +6,7 @@ The first that objects gives the verdict; what the others found is kept beside i
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import signal
@@ -14,7 +15,9 @@ from dataclasses import dataclass
 
 from harness.bench.engine_log import find_errors, find_fallback, find_link_errors
 from harness.bench.metrics import decode_tps, prefill_tps, speed
+from harness.bench.phone_log import memory_kill
 from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_time, wrong_times
+from harness.core.errors import storage_reason
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.plan.matrix import PlannedCell
@@ -25,6 +28,8 @@ from harness.runners.events import Generation, RunnerLog
 _CLOCK_SLACK_MS = 50.0
 # CLOCK_BOOTTIME runs during sleep, CLOCK_MONOTONIC does not; both are read one after the other.
 _SLEEP_MS = 100.0
+# The probe sleeps between its samples and does little: a phone that lets it wait for so long let everything wait.
+_STANDSTILL_MS = 2000.0
 # Below this share of memory left, SIGKILL is the kernel's out-of-memory killer and nobody else's.
 _SCARCE_MEMORY = 0.05
 _DEGENERATE_TOKENS = 12
@@ -36,7 +41,11 @@ _OPENCL_ERROR = re.compile(r"OpenCL (?:[\w ]+ )?error", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known of a cell that ran. ``run`` is the probe's account, ``told`` the runner's own."""
+    """All that is known of a cell that ran.
+
+    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
+    not end well.
+    """
 
     cell: PlannedCell
     plan: Plan
@@ -45,6 +54,7 @@ class Evidence:
     weight_bytes: int
     ram_bytes: int | None
     started_hot: str | None = None
+    phone_log: bytes = b""
 
     @property
     def timed(self) -> tuple[Generation, ...]:
@@ -90,7 +100,8 @@ def ended_by_itself(evidence: Evidence) -> Iterator[Objection]:
     elif end.why == "deadline":
         yield Objection(Reason.HANG, f"no end after {evidence.plan.cell_timeout_s:g} s", _tail(evidence.run.stderr))
     elif end.why == "silence":
-        yield Objection(Reason.HANG, "no output for too long", _tail(evidence.run.stderr))
+        silent = f"no output for {evidence.plan.silence_s:g} s"
+        yield Objection(Reason.HANG, silent, _tail(evidence.run.stderr))
     elif end.why == "trip":
         zone = f"zone {end.trip.type} read {end.trip.milli_c}" if end.trip is not None else "a zone was too hot"
         yield Objection(Reason.THERMAL_TRIP, f"ended to protect the phone: {zone}")
@@ -113,6 +124,10 @@ def _killed(evidence: Evidence, number: int) -> Objection:
     scarce = least is not None and evidence.ram_bytes is not None and least < _SCARCE_MEMORY * evidence.ram_bytes
     if number == signal.SIGKILL and scarce:
         return Objection(Reason.OUT_OF_MEMORY, f"killed by {name} with {least} bytes left", _tail(evidence.run.stderr))
+    start = evidence.run.start
+    killed = memory_kill(evidence.phone_log, start.pid) if start is not None and start.pid is not None else None
+    if number == signal.SIGKILL and killed is not None:
+        return Objection(Reason.OUT_OF_MEMORY, f"killed by {name}: the phone ran out of memory", killed)
     refused = find_link_errors(evidence.run.stderr)
     if number == signal.SIGABRT and refused and evidence.told.hello is None:
         # Android's linker aborts after it said why it cannot load a program.
@@ -132,7 +147,10 @@ def account_is_complete(evidence: Evidence) -> Iterator[Objection]:
     here = 2 + (run.sensors is not None) + len(run.samples) + len(run.outputs)
     told = run.end.seq - run.start.seq + 1
     if here != told:
-        yield Objection(Reason.HARNESS_ERROR, f"{here} of the probe's {told} events arrived")
+        # What could not be kept on the phone is lost when nobody reads along.
+        full = storage_reason(run.end.file_error or "")
+        why = f" (on the phone: {run.end.file_error})" if run.end.file_error else ""
+        yield Objection(full or Reason.HARNESS_ERROR, f"{here} of the probe's {told} events arrived{why}")
 
 
 def runner_had_no_error(evidence: Evidence) -> Iterator[Objection]:
@@ -323,9 +341,21 @@ def phone_was_steady(evidence: Evidence) -> Iterator[Objection]:
         slept_ms = ((end.boot_ns - start.boot_ns) - (end.mono_ns - start.mono_ns)) / 1e6
         if slept_ms > _SLEEP_MS:
             yield Objection(Reason.SUSPENDED, f"the phone slept {slept_ms:.0f} ms during the run")
+    still_ms = longest_standstill_ms(evidence.run)
+    if still_ms > _STANDSTILL_MS:
+        yield Objection(Reason.SUSPENDED, f"the phone stood still for {still_ms:.0f} ms during the run")
     fell = lowest_cap_ratio(evidence.run)
     if fell is not None and fell < THROTTLED_CAP:
         yield Objection(Reason.THROTTLED, f"the clock's cap fell to {fell:.0%} of what it was at the start")
+
+
+def longest_standstill_ms(run: RunLog) -> float:
+    """Return by how much the probe was late with a sample at worst: while it stands still, everything does."""
+    if run.start is None:
+        return 0.0
+    stamps = [sample.mono_ns for sample in run.samples]
+    gaps = [(after - before) / 1e6 for before, after in itertools.pairwise(stamps)]
+    return max(0.0, max(gaps, default=0.0) - run.start.interval_ms)
 
 
 def lowest_cap_ratio(run: RunLog) -> float | None:

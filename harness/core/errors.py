@@ -8,6 +8,7 @@
     ├── HostError                  this computer cannot do it: no adb, no sandbox, no compiler, port in use
     ├── PhoneError                 something about one phone; carries its name
     │   ├── PhoneLostError         the transport went away
+    │   ├── PhoneGoneError         it did not come back, whatever was tried; the reason is its last state
     │   ├── PhoneOfflineError      adb lists it as offline, connecting, …
     │   ├── UnauthorizedError      the key was not accepted
     │   ├── DeadlineError          what was awaited, where, how long
@@ -100,6 +101,12 @@ class PhoneLostError(PhoneError):
     transient = True
 
 
+class PhoneGoneError(PhoneError):
+    """The phone did not come back, whatever was tried."""
+
+    reason = Reason.DEVICE_LOST
+
+
 class PhoneOfflineError(PhoneError):
     """adb lists the phone, but not as usable."""
 
@@ -136,7 +143,11 @@ class ShellError(PhoneError):
         self, phone: str, argv: Sequence[str], exit_code: int, stdout: bytes = b"", stderr: bytes = b""
     ) -> None:
         said = (stderr or stdout).decode("utf-8", "replace").strip()[-500:]
-        super().__init__(phone, f"{argv[0] if argv else '?'} ended with {exit_code}" + (f" ({said})" if said else ""))
+        super().__init__(
+            phone,
+            f"{argv[0] if argv else '?'} ended with {exit_code}" + (f" ({said})" if said else ""),
+            reason=storage_reason(said),
+        )
         self.argv = tuple(argv)
         self.exit_code = exit_code
         self.stdout = stdout
@@ -149,15 +160,15 @@ class TransferError(PhoneError):
     reason = Reason.PUSH_FAILED
 
     def __init__(self, phone: str, path: str, message: str, *, reason: Reason | None = None) -> None:
-        super().__init__(phone, f"{path}: {message}", reason=reason or _transfer_reason(message))
+        super().__init__(phone, f"{path}: {message}", reason=reason or storage_reason(message))
         self.path = path
 
 
-def _transfer_reason(message: str) -> Reason | None:
-    """Read the errno text that adbd sends (bionic's and glibc's strerror agree on these)."""
-    if "No space left on device" in message or "Disk quota exceeded" in message:
+def storage_reason(message: str) -> Reason | None:
+    """Read what adbd, tools and our probe print of a storage that takes nothing (bionic's and glibc's texts agree)."""
+    if any(text in message for text in ("No space left on device", "Disk quota exceeded", "ENOSPC", "EDQUOT")):
         return Reason.NO_SPACE
-    if "Read-only file system" in message:
+    if "Read-only file system" in message or "EROFS" in message:
         return Reason.READ_ONLY
     return None
 

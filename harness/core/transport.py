@@ -17,6 +17,9 @@ from harness.core.errors import ShellError
 STDOUT = 1
 STDERR = 2
 
+USABLE = "device"
+ABSENT = "absent"
+
 
 @dataclass(frozen=True)
 class ShellResult:
@@ -84,8 +87,13 @@ class Transport(Protocol):
         """Run a command and wait for it. A non-zero exit code is a result, not an error."""
         ...
 
-    def stream(self, argv: Sequence[str], *, deadline: Deadline) -> AbstractContextManager[ShellStream]:
-        """Run a command and hand over its output as it comes; leaving the context hangs up."""
+    def stream(
+        self, argv: Sequence[str], *, deadline: Deadline, idle_s: float | None = None
+    ) -> AbstractContextManager[ShellStream]:
+        """Run a command and hand over its output as it comes; leaving the context hangs up.
+
+        When nothing comes for ``idle_s`` the deadline counts as passed.
+        """
         ...
 
     def push(self, items: Sequence[PushItem], *, deadline: Deadline, progress: Progress | None = None) -> None:
@@ -101,6 +109,26 @@ class Transport(Protocol):
 
         Raises:
             TransferError: the phone has no such file or does not give it.
+        """
+        ...
+
+    def state(self) -> str:
+        """Return how its connection lists the phone now: :data:`USABLE`, :data:`ABSENT`, or adb's word for it.
+
+        Raises:
+            AdbFailedError: nobody is there to ask.
+        """
+        ...
+
+    def reconnect(self, *, deadline: Deadline) -> None:
+        """Do what can be done from here to get the connection back, for this phone alone. It need not succeed."""
+        ...
+
+    def reboot(self, *, deadline: Deadline) -> None:
+        """Restart the phone.
+
+        Raises:
+            PhoneError: it cannot be restarted this way.
         """
         ...
 

@@ -11,13 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from harness.bench.lease import describe, lease_file, owner_is_dead
 from harness.bench.phone import open_transport
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
+from harness.core.reasons import Reason
 from harness.core.transport import Transport
 from harness.fleet.choose import Listed
 from harness.fleet.opening import MAX_AT_ONCE, free_bytes
-from harness.fleet.states import Why, why_booting, why_busy, why_error, why_full, why_held, why_state
+from harness.fleet.states import Why, why_booting, why_error, why_full, why_held, why_state
 from harness.payload.probe import Probe
 from harness.payload.probe_lease import Lease
 from harness.phone.battery import parse_battery
@@ -111,14 +113,15 @@ def _asked(seen: Seen, transport: Transport, rules: TierRules) -> Seen:
         # Building the probe, once per computer, takes longer than any phone.
         deadline = Deadline(LOOK_S, "asking who the phone is", transport.name)
         identity = known_identity(transport, facts, deadline)
-        lease = probe.show_lease(lease_file(transport)).holder
+        lease = probe.show_lease(lease_file(transport.base_dir)).holder
     except FarmError as error:
         return replace(seen, why=why_error(error, transport.name))
     return replace(
         seen,
         id=None if identity is None else identity.id,
         lease=lease,
-        why=None if lease is None else why_busy(lease),
+        # The next run takes over at once what a dead process of this computer has left.
+        why=None if lease is None or owner_is_dead(lease) else Why(Reason.BUSY.code, describe(lease), "wait for it"),
     )
 
 
@@ -128,8 +131,10 @@ def _facts(properties: Mapping[str, str], probe: Probe | None = None) -> Facts:
 
 
 # What may be unknown of a phone; all else that is null means "there is none".
-_UNKNOWN = ("model", "id", "serialno", "soc", "tier", "ram_bytes", "android_release", "sdk", "free_bytes")
-_UNKNOWN += ("battery_pct", "battery_c")
+_UNKNOWN = (
+    "model", "id", "serialno", "soc", "tier", "ram_bytes", "android_release", "sdk", "free_bytes", "battery_pct",
+    "battery_c",
+)  # fmt: skip
 
 
 def _explained(seen: Seen) -> Seen:
@@ -148,11 +153,6 @@ def _with_hold(seen: Seen, health: HealthStore, now: datetime) -> Seen:
     if hold is None:
         return seen
     return replace(seen, id=phone_id, hold=hold, why=seen.why or why_held(hold, seen.name))
-
-
-def lease_file(transport: Transport) -> str:
-    """Return where a phone's lease lies."""
-    return f"{transport.base_dir}/lease.json"
 
 
 def meet_for_id(phone: Listed) -> Identity:

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from harness.adb.server import AdbServer
-from harness.bench.phone import ConnectedPhone, connect, open_transport
+from harness.bench.leave import leave_as_found
+from harness.bench.phone import ConnectedPhone, Terms, connect, open_transport
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
 from harness.core.ids import utc_now
@@ -46,12 +47,12 @@ READY_S = 20.0
 MAX_AT_ONCE = 16
 
 Say = Callable[[str, str], None]
-Meet = Callable[[Endpoint, TierRules, Callable[[str], None]], "ConnectedPhone | Why"]
+Meet = Callable[[Endpoint, TierRules, Callable[[str], None], Terms], "ConnectedPhone | Why"]
 
 
 @dataclass
 class Fleet:
-    """The phones of a run. ``close`` takes provided phones down."""
+    """The phones of a run. ``close`` leaves them as they were found and takes provided ones down."""
 
     phones: list[ConnectedPhone] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
@@ -63,7 +64,11 @@ class Fleet:
         return [left for left in self.left_out if left.code not in (EXCLUDED, SAME_PHONE)]
 
     def close(self) -> None:
-        """Take provided phones down; harmless twice."""
+        """Leave phones as they were found, take provided ones down; harmless twice."""
+        phones, self.phones = self.phones, []
+        if phones:
+            with ThreadPoolExecutor(max_workers=min(len(phones), MAX_AT_ONCE), thread_name_prefix="leave") as pool:
+                list(pool.map(lambda phone: leave_as_found(phone, lambda _: None), phones))
         while self.providers:
             self.providers.pop().stop()
 
@@ -74,6 +79,7 @@ def open_fleet(
     *,
     servers: Sequence[AdbServer] = (),
     health: HealthStore | None = None,
+    terms: Terms | None = None,
     meet: Meet | None = None,
 ) -> Fleet:
     """Start providers, list adb's phones, and make every chosen phone ready, side by side.
@@ -83,6 +89,7 @@ def open_fleet(
         say: told (phone, what is being done).
         servers: of ``--adb``; empty means the default one.
         health: who is held; the user's own if not given.
+        terms: on what terms phones are connected; without a purpose they are only looked at.
         meet: how a phone is met (default: :func:`meet_phone`).
 
     Raises:
@@ -98,7 +105,8 @@ def open_fleet(
             fleet.providers.append(provider)
             provided += provider.start(list(rest))
         fleet.left_out += [why.left_out(name) for name, why in listing.silent]
-        _Opening(words, say, fleet, health or HealthStore(), meet or meet_phone).open(listing.phones, provided)
+        opening = _Opening(words, say, fleet, health or HealthStore(), terms or Terms(), meet or meet_phone)
+        opening.open(listing.phones, provided)
     except BaseException:
         fleet.close()
         raise
@@ -116,11 +124,15 @@ class _Candidate:
 
 
 class _Opening:
-    def __init__(self, words: Words, say: Say, fleet: Fleet, health: HealthStore, meet: Meet) -> None:
+    """Phones are only looked at until it is known which take part: a phone that has two connections would else be
+    found in use by ourselves, and one that is not meant would be taken from somebody."""
+
+    def __init__(self, words: Words, say: Say, fleet: Fleet, health: HealthStore, terms: Terms, meet: Meet) -> None:
         self._words = words
         self._say = say
         self._fleet = fleet
         self._health = health
+        self._terms = terms
         self._meet_phone = meet
         self._rules = load_tier_rules()
 
@@ -132,10 +144,13 @@ class _Opening:
         ]
         shown = [*map(describe, listed), *(endpoint.name for endpoint in provided)]
         check_names(self._words, [one.traits for one in there], shown)
-        met = self._meet([one for one in there if self._chosen(one) is not False and not self._excluded(one)])
+        met = self._side_by_side(
+            self._look, [one for one in there if self._chosen(one) is not False and not self._excluded(one)]
+        )
         seen = {one.endpoint.name: one.traits for one in met}
         check_filters(self._words, [seen.get(one.traits.name, one.traits) for one in there], shown)
-        self._sort(self._without_second_connections(one for one in met if self._chosen(one) is not False))
+        kept = self._without_second_connections(one for one in met if self._chosen(one) is not False)
+        self._sort(self._side_by_side(self._take, kept) if self._terms.purpose else kept)
 
     def _chosen(self, one: _Candidate) -> bool | None:
         return wanted(self._words.wanted, one.traits) if one.traits.from_adb else True
@@ -150,27 +165,36 @@ class _Opening:
     def _leave_out(self, one: _Candidate, why: Why) -> None:
         self._fleet.left_out.append(why.left_out(one.traits.name))
 
-    def _meet(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-        """Connect those against which nothing speaks, side by side."""
+    def _side_by_side(
+        self, what: Callable[[_Candidate], _Candidate], candidates: Sequence[_Candidate]
+    ) -> list[_Candidate]:
         if not candidates:
             return []
-        workers = min(len(candidates), MAX_AT_ONCE)
-        with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="connect") as pool:
-            return list(pool.map(self._meet_one, candidates))
+        with ThreadPoolExecutor(max_workers=min(len(candidates), MAX_AT_ONCE), thread_name_prefix="connect") as pool:
+            return list(pool.map(what, candidates))
 
-    def _meet_one(self, one: _Candidate) -> _Candidate:
+    def _look(self, one: _Candidate) -> _Candidate:
+        """Connect a phone against which nothing speaks, without taking it."""
+        met = self._met(one, replace(self._terms, purpose=""))
+        if met.phone is None:
+            return met
+        hold = self._health.held(met.phone.identity.id, utc_now())
+        traits = one.traits.with_facts(met.phone.facts, met.phone.tier)
+        return replace(met, traits=traits, why=None if hold is None else why_held(hold, one.endpoint.name))
+
+    def _take(self, one: _Candidate) -> _Candidate:
+        """Take a phone that takes part."""
+        return self._met(one, self._terms)
+
+    def _met(self, one: _Candidate, terms: Terms) -> _Candidate:
         if one.why is not None:
             return one
         name = one.endpoint.name
         try:
-            phone = self._meet_phone(one.endpoint, self._rules, lambda what: self._say(name, what))
+            phone = self._meet_phone(one.endpoint, self._rules, lambda what: self._say(name, what), terms)
         except FarmError as error:
             phone = why_error(error, name)
-        if isinstance(phone, Why):
-            return replace(one, why=phone)
-        hold = self._health.held(phone.identity.id, utc_now())
-        why = None if hold is None else why_held(hold, name)
-        return replace(one, traits=one.traits.with_facts(phone.facts, phone.tier), why=why, phone=phone)
+        return replace(one, why=phone, phone=None) if isinstance(phone, Why) else replace(one, phone=phone)
 
     def _without_second_connections(self, met: Iterable[_Candidate]) -> list[_Candidate]:
         kept = [one for one in met if not self._excluded(one)]
@@ -200,14 +224,14 @@ def describe(listed: Listed) -> str:
     return f"{listed.name} ({listed.info.state}{model})"
 
 
-def meet_phone(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None]) -> ConnectedPhone | Why:
+def meet_phone(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None], terms: Terms) -> ConnectedPhone | Why:
     """Connect a phone, unless it is not ready.
 
     Raises:
         FarmError: it cannot be used; the error says why and whose fault it is.
     """
     why = why_not_ready(open_transport(endpoint))
-    return connect(endpoint, rules, say) if why is None else why
+    return connect(endpoint, rules, say, terms) if why is None else why
 
 
 def why_not_ready(transport: Transport) -> Why | None:

@@ -9,6 +9,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from harness.bench.lease import describe
 from harness.fleet.look import Seen
 from harness.phone.health import Failure, Hold
 
@@ -41,7 +42,7 @@ def phones_table(phones: Sequence[Seen]) -> Table:
             _android(seen),
             _UNKNOWN if seen.battery_pct is None else f"{seen.battery_pct} %",
             _UNKNOWN if seen.battery_c is None else f"{seen.battery_c:.1f} °C",
-            "-" if seen.lease is None else f"{seen.lease.owner}@{seen.lease.host}",
+            "-" if seen.lease is None else describe(seen.lease),
             "yes" if seen.why is None else seen.why.code,
         )
     return table

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
-from harness.payload.probe_lease import Lease
 from harness.phone.health import Hold
 from harness.store.schema import LeftOut
 
@@ -103,13 +102,3 @@ def why_full(free_bytes: int | None) -> Why | None:
 def why_held(hold: Hold, name: str) -> Why:
     """Return a hold as the reason why a phone takes no part."""
     return Why(Reason.HELD.code, hold.text, f"mnn-farm devices release {name}")
-
-
-def why_busy(lease: Lease) -> Why:
-    """Return somebody's lease as the reason why a phone takes no part."""
-    left = -(-lease.remaining_ms // 1000)
-    return Why(
-        Reason.BUSY.code,
-        f"{lease.owner} on {lease.host} has it for {lease.purpose}, for another {left} s at least",
-        "wait, or ask them",
-    )

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from harness.core.deadline import Deadline
-from harness.core.errors import DeadlineError, TransferError
-from harness.core.transport import STDERR, STDOUT, Progress, PushItem, ShellResult
+from harness.core.errors import AdbFailedError, DeadlineError, TransferError
+from harness.core.transport import STDERR, STDOUT, USABLE, Progress, PushItem, ShellResult
 
 _CHUNK_BYTES = 256 * 1024
 # How long a child that was told to end may take before it is killed.
@@ -25,10 +25,13 @@ _GRACE_S = 2.0
 class HostStream:
     """A running child; iterating yields ``(fd, chunk)`` until both its outputs are closed and it has ended."""
 
-    def __init__(self, child: subprocess.Popen[bytes], phone: str, deadline: Deadline) -> None:
+    def __init__(
+        self, child: subprocess.Popen[bytes], phone: str, deadline: Deadline, idle_s: float | None = None
+    ) -> None:
         self._child = child
         self._phone = phone
         self._deadline = deadline
+        self._idle_s = idle_s
         self._exit_code: int | None = None
 
     @property
@@ -42,7 +45,10 @@ class HostStream:
                 assert pipe is not None  # noqa: S101  both were asked for
                 selector.register(pipe, selectors.EVENT_READ, fd)
             while selector.get_map():
-                for key, _ in selector.select(self._deadline.remaining_s()):
+                left = self._deadline
+                if self._idle_s is not None:
+                    left = left.within(self._idle_s, f"a word of {left.what}")
+                for key, _ in self._ready(selector, left):
                     chunk = os.read(key.fd, _CHUNK_BYTES)
                     if chunk:
                         yield key.data, chunk
@@ -53,6 +59,13 @@ class HostStream:
         except subprocess.TimeoutExpired:
             raise DeadlineError(self._phone, self._deadline.what, self._deadline.seconds) from None
         self._exit_code = code if code >= 0 else 128 - code
+
+    @staticmethod
+    def _ready(selector: selectors.BaseSelector, left: Deadline) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = selector.select(left.remaining_s())
+        if not ready:
+            raise DeadlineError(left.phone, left.what, left.seconds)
+        return ready
 
 
 class HostTransport:
@@ -82,12 +95,12 @@ class HostTransport:
         return ShellResult(code if code >= 0 else 128 - code, out, err)
 
     @contextmanager
-    def stream(self, argv: Sequence[str], *, deadline: Deadline) -> Iterator[HostStream]:
+    def stream(self, argv: Sequence[str], *, deadline: Deadline, idle_s: float | None = None) -> Iterator[HostStream]:
         """Run a command and hand over its output as it comes; see the protocol."""
         with self._child(argv, subprocess.DEVNULL) as child:
             if isinstance(child, ShellResult):
                 raise TransferError(self.name, argv[0], child.stderr.decode())
-            yield HostStream(child, self.name, deadline)
+            yield HostStream(child, self.name, deadline, idle_s)
 
     @contextmanager
     def _child(self, argv: Sequence[str], stdin: int | IO[bytes]) -> Iterator[subprocess.Popen[bytes] | ShellResult]:
@@ -144,6 +157,17 @@ class HostTransport:
             raise TransferError(self.name, remote, f"{error.strerror}") from error
         finally:
             temporary.unlink(missing_ok=True)
+
+    def state(self) -> str:
+        """This computer is always there."""
+        return USABLE
+
+    def reconnect(self, *, deadline: Deadline) -> None:
+        """There is no connection that could be lost."""
+
+    def reboot(self, *, deadline: Deadline) -> None:
+        """Refused: nobody wants that."""
+        raise AdbFailedError(self.name, "this computer is not restarted for a measurement")
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
 from harness.core.deadline import Deadline
-from harness.core.errors import PhoneError, ProbeError
+from harness.core.errors import AdbFailedError, PhoneError, ProbeError, storage_reason
 from harness.core.reasons import Reason
 from harness.core.transport import STDOUT, PushItem, Transport, checked
 from harness.payload.probe_bandwidth import parse_bandwidth
@@ -127,6 +127,8 @@ class Probe:
         deadline = Deadline(FACTS_S, "reading the phone's facts", self._transport.name)
         argv = [self.path, "facts"]
         result = checked(self._transport.shell(argv, deadline=deadline), self._transport.name, argv)
+        if not result.stdout.endswith(b"\n"):
+            raise self._failed(deadline.what, result.exit_code, result.stderr)
         try:
             facts = json.loads(result.stdout)
         except ValueError as error:
@@ -159,7 +161,7 @@ class Probe:
             PhoneError: the phone or the connection failed.
         """
         deadline = Deadline(spec.deadline_s + RUN_GRACE_S, f"a run of {spec.argv[0]}", self._transport.name)
-        return self._follow(spec.command(self.path), deadline, on_event, keep_raw)
+        return self._follow(spec.command(self.path), deadline, on_event, keep_raw, RunLog())
 
     def start(self, spec: RunSpec) -> Start:
         """Begin a run that goes on whatever becomes of the connection; :meth:`attach` follows it.
@@ -180,19 +182,29 @@ class Probe:
         events_dir: str,
         seconds: float,
         *,
-        offset: int = 0,
+        into: RunLog | None = None,
+        idle_s: float | None = None,
         on_event: Callable[[Event], None] = lambda _: None,
         keep_raw: BinaryIO | None = None,
     ) -> RunLog:
-        """Follow a run, live or ended, from a byte offset at the start of a line to its end.
+        """Follow a run, live or ended, to its end.
+
+        Args:
+            events_dir: the run's folder of events, see :attr:`RunSpec.events_dir`.
+            seconds: how long to wait for the end.
+            into: what an earlier call read; it is gone on with where that stopped.
+            idle_s: how long nothing may come. A live run tells something at each of its samples.
+            on_event: called with each event.
+            keep_raw: takes each whole line as it comes.
 
         Raises:
-            ProbeError: there is no such run, the offset is none, or its probe was killed.
-            PhoneError: the phone or the connection failed; what came so far is in ``keep_raw``.
+            ProbeError: there is no such run, or its probe was killed.
+            PhoneError: the phone or the connection failed; ``into`` has all that came until then.
         """
+        log = into if into is not None else RunLog()
         deadline = Deadline(seconds, f"the end of the run in {events_dir}", self._transport.name)
-        argv = [self.path, "attach", events_dir, "--from", str(offset)]
-        return self._follow(argv, deadline, on_event, keep_raw)
+        argv = [self.path, "attach", events_dir, "--from", str(log.size)]
+        return self._follow(argv, deadline, on_event, keep_raw, log, idle_s)
 
     def stop(self, events_dir: str) -> End:
         """End exactly that run, and return how it ended (which may have been before).
@@ -232,6 +244,14 @@ class Probe:
         """Return who has the phone; see :meth:`take_lease` for errors."""
         return self._read(parse_lease_line, self._ask([self.path, "lease-show", file], "asking who has the phone"))
 
+    def extend_lease(self, file: str, lease_id: str) -> LeaseAnswer:
+        """Let our lease last its whole length from now on: ``taken``; else it is ``free`` or ``held`` by another.
+
+        See :meth:`take_lease` for errors.
+        """
+        argv = [self.path, "lease-extend", file, "--id", lease_id]
+        return self._read(parse_lease_line, self._ask(argv, "keeping the phone"))
+
     def end_lease(self, file: str, lease_id: str) -> LeaseAnswer:
         """Give the phone back; ``held`` when it is somebody else's. See :meth:`take_lease` for errors."""
         argv = [self.path, "lease-end", file, "--id", lease_id]
@@ -241,9 +261,20 @@ class Probe:
         """Run a verb that answers with one line."""
         result = self._transport.shell(argv, deadline=Deadline(seconds, what, self._transport.name))
         if not result.stdout.endswith(b"\n"):
-            said = result.stderr.decode("utf-8", "replace").strip()
-            raise ProbeError(self._transport.name, f"{what} failed ({said or f'exit code {result.exit_code}'})")
+            raise self._failed(what, result.exit_code, result.stderr)
         return result.stdout
+
+    def _failed(self, what: str, exit_code: int | None, stderr: bytes) -> PhoneError:
+        """Return the error of a verb without an answer. One that says that all went well was cut short on its way."""
+        said = stderr.decode("utf-8", "replace").strip()
+        if exit_code == 0:
+            return AdbFailedError(self._transport.name, f"{what}: the answer did not arrive whole")
+        reason = storage_reason(said)
+        if "the lease in " in said:
+            reason = Reason.LEASE_LOST
+        elif "its probe was killed" in said:
+            reason = Reason.ADB_ERROR  # by the phone, which is nobody's benchmark's fault
+        return ProbeError(self._transport.name, f"{what} failed ({said or f'exit code {exit_code}'})", reason=reason)
 
     def _read(self, parse: Callable[[bytes], _Answer], line: bytes) -> _Answer:
         try:
@@ -252,37 +283,41 @@ class Probe:
             raise ProbeError(self._transport.name, str(error)) from error
 
     def _follow(
-        self, argv: list[str], deadline: Deadline, on_event: Callable[[Event], None], keep_raw: BinaryIO | None
+        self,
+        argv: list[str],
+        deadline: Deadline,
+        on_event: Callable[[Event], None],
+        keep_raw: BinaryIO | None,
+        log: RunLog,
+        idle_s: float | None = None,
     ) -> RunLog:
-        log = RunLog()
         errors = bytearray()
         pending = bytearray()
-        with self._transport.stream(argv, deadline=deadline) as stream:
+        with self._transport.stream(argv, deadline=deadline, idle_s=idle_s) as stream:
             for fd, chunk in stream:
                 if fd != STDOUT:
                     errors += chunk[: 64 * 1024 - len(errors)]
                     continue
-                if keep_raw is not None:
-                    keep_raw.write(chunk)
                 pending += chunk
-                *lines, rest = bytes(pending).split(b"\n")
-                pending = bytearray(rest)
+                whole = pending.rfind(b"\n") + 1
+                for line in bytes(pending[:whole]).split(b"\n")[:-1]:
+                    if keep_raw is not None:
+                        keep_raw.write(line + b"\n")
+                    self._feed(log, line + b"\n", on_event)
+                del pending[:whole]
                 if len(pending) > _MAX_LINE_BYTES:
                     raise ProbeError(self._transport.name, "the probe printed a line without an end")
-                for line in lines:
-                    self._feed(log, line, on_event)
         if log.end is None:
-            said = errors.decode("utf-8", "replace").strip()
-            raise ProbeError(self._transport.name, f"the probe ended without an end event ({said or 'no message'})")
+            raise self._failed(deadline.what, stream.exit_code, bytes(errors))
         return log
 
     def _feed(self, log: RunLog, line: bytes, on_event: Callable[[Event], None]) -> None:
         try:
-            event = parse_event(line)
+            event = log.feed(line)
         except ValueError as error:
             raise ProbeError(self._transport.name, f"the probe printed what is no event ({error})") from error
-        log.add(event)
-        on_event(event)
+        if event is not None:
+            on_event(event)
 
 
 def _abi(transport: Transport, deadline: Deadline) -> str:

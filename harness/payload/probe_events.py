@@ -284,6 +284,7 @@ class RunLog:
         samples: in order.
         outputs: chunks in order, with their stamps.
         torn: the bytes of an unfinished last line.
+        size: how many bytes of whole lines were read, which is where the next one begins.
     """
 
     def __init__(self) -> None:
@@ -293,6 +294,7 @@ class RunLog:
         self.samples: list[Sample] = []
         self.outputs: list[Output] = []
         self.torn = b""
+        self.size = 0
 
     @classmethod
     def read(cls, content: bytes) -> RunLog:
@@ -319,6 +321,7 @@ class RunLog:
             return None
         event = parse_event(line)
         self.add(event)
+        self.size += len(line)
         return event
 
     def add(self, event: Event) -> None:

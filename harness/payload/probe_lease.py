@@ -1,4 +1,4 @@
-"""Who has a phone: what ``probe lease``, ``lease-show`` and ``lease-end`` print, as values. Pure."""
+"""Who has a phone: what ``probe lease``, ``lease-show``, ``lease-extend`` and ``lease-end`` print, as values. Pure."""
 
 from __future__ import annotations
 
@@ -34,10 +34,14 @@ class Lease:
 
 @dataclass(frozen=True)
 class LeaseAnswer:
-    """What the phone says: ``taken`` (ours now), ``held`` (somebody's) or ``free``; ``holder`` is known for two."""
+    """What the phone says: ``taken`` (ours now), ``held`` (somebody's) or ``free``; ``holder`` is known for two.
+
+    ``previous`` stands beside ``taken``: who had the phone before and lost it without giving it back.
+    """
 
     state: str
     holder: Lease | None
+    previous: Lease | None = None
 
 
 def parse_lease_line(line: bytes) -> LeaseAnswer:
@@ -50,18 +54,19 @@ def parse_lease_line(line: bytes) -> LeaseAnswer:
     state = fields.text("lease")
     if state not in ("taken", "held", "free"):
         raise ValueError(f"an answer about a lease is of unknown kind {state[:40]!r}")
-    return LeaseAnswer(state, _lease(fields) if "holder" in fields else None)
+    holder = _lease(fields.inner("holder"), fields.integer("remaining_ms")) if "holder" in fields else None
+    previous = _lease(fields.inner("previous"), 0) if "previous" in fields else None
+    return LeaseAnswer(state, holder, previous)
 
 
-def _lease(fields: Fields) -> Lease:
-    holder = fields.inner("holder")
+def _lease(told: Fields, remaining_ms: int) -> Lease:
     return Lease(
-        id=holder.text("id"),
-        owner=holder.text("owner"),
-        host=holder.text("host"),
-        purpose=holder.text("purpose"),
-        boot_id=holder.maybe_text("boot_id"),
-        pid=holder.integer("pid"),
-        ttl_ms=holder.integer("ttl_ms"),
-        remaining_ms=fields.integer("remaining_ms"),
+        id=told.text("id"),
+        owner=told.text("owner"),
+        host=told.text("host"),
+        purpose=told.text("purpose"),
+        boot_id=told.maybe_text("boot_id"),
+        pid=told.integer("pid"),
+        ttl_ms=told.integer("ttl_ms"),
+        remaining_ms=remaining_ms,
     )

@@ -16,7 +16,7 @@ from harness.core.ids import content_id
 from harness.core.transport import Transport, checked
 from harness.phone.facts import Facts
 
-_FILE = "phone-id.json"
+ID_FILE = "phone-id.json"
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,22 @@ def parse_identity(data: bytes, hardware: str) -> Identity | None:
         return None
 
 
-def _path(transport: Transport) -> str:
-    return f"{transport.base_dir}/{_FILE}"
-
-
 def known_identity(transport: Transport, facts: Facts, deadline: Deadline) -> Identity | None:
     """Read the phone's identity and write nothing; ``None`` if it has none that fits.
 
     Raises:
         PhoneError: the phone cannot be reached.
     """
-    read = transport.shell(["cat", _path(transport)], deadline=deadline)
+    read = transport.shell(["cat", f"{transport.base_dir}/{ID_FILE}"], deadline=deadline)
     return parse_identity(read.stdout, hardware_fingerprint(facts)) if read.exit_code == 0 else None
+
+
+def read_id(data: bytes) -> str | None:
+    """Return the id in a phone's file whatever its hardware; ``None`` if the file is damaged."""
+    try:
+        return str(uuid.UUID(json.loads(data)["id"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def identify(transport: Transport, facts: Facts, deadline: Deadline) -> Identity:
@@ -70,7 +74,7 @@ def identify(transport: Transport, facts: Facts, deadline: Deadline) -> Identity
     Raises:
         PhoneError: the phone cannot be reached or the file cannot be written.
     """
-    path = _path(transport)
+    path = f"{transport.base_dir}/{ID_FILE}"
     hardware = hardware_fingerprint(facts)
     read = transport.shell(["cat", path], deadline=deadline)
     if read.exit_code == 0:

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Backend = Literal["cpu", "opencl", "vulkan"]
 Level = Literal["low", "normal", "high"]
+_PLATEAU_MARGIN_C = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,58 @@ class EngineKeys(_Strict):
 
 
 class Cool(_Strict):
-    """The cool-down gate before each burst cell."""
+    """The cool-down gate before each burst cell: to a temperature, or to a plateau not far above it."""
 
     below_c: float = Field(38.0, gt=0, description="start only below this many °C")
     timeout_s: float = Field(300.0, gt=0, description="give up after so many seconds and mark the cell hot_start")
+    plateau_c_per_min: float | None = Field(
+        None, gt=0, description="also start when the temperature no longer changes by more than this a minute"
+    )
+    plateau_max_c: float | None = Field(
+        None, gt=0, description="a plateau above this many °C is still hot (without it: 5 above below_c)"
+    )
+
+    @property
+    def plateau_limit_c(self) -> float:
+        """The highest temperature at which a plateau counts as cool, in °C."""
+        return self.below_c + _PLATEAU_MARGIN_C if self.plateau_max_c is None else self.plateau_max_c
+
+    @model_validator(mode="after")
+    def _plateau_makes_sense(self) -> Cool:
+        if self.plateau_max_c is not None:
+            if self.plateau_c_per_min is None:
+                raise ValueError("plateau_max_c needs plateau_c_per_min")
+            if self.plateau_max_c < self.below_c:
+                raise ValueError(f"plateau_max_c is {self.plateau_max_c:g}, less than below_c ({self.below_c:g})")
+        return self
+
+
+class Preparation(_Strict):
+    """The state that phones are brought to before their first cell, and back from after the last one.
+
+    The screen is on by default, because that is how an app is used: with it off, phones park their big cores and one
+    on no charger sleeps. What is ``false`` or ``"keep"`` is left as the phone has it.
+    """
+
+    battery_floor_pct: int = Field(20, ge=0, le=100, description="a phone below this many percent is left out")
+    charge_timeout_s: float = Field(
+        1800.0, ge=0, le=86400, description="a phone that charges is waited for so many seconds to reach the floor"
+    )
+    screen: Literal["on", "off", "keep"] = Field("on", description="the screen while cells run")
+    stay_awake: bool = Field(True, description="the screen does not go off by time, nor the phone to sleep by that")
+    doze_off: bool = Field(True, description="the phone may not doze, deeply or lightly")
+    animations_off: bool = Field(False, description="no animations of windows")
+    airplane: bool = Field(False, description="airplane mode on (never on a phone that adb reaches over its network)")
+
+
+class Recovery(_Strict):
+    """What is done for a phone that gets lost."""
+
+    wait_s: float = Field(120.0, gt=0, le=86400, description="how long a lost phone may take to come back")
+    stall_s: float = Field(15.0, gt=0, le=3600, description="a connection on which nothing comes for so long is broken")
+    tries: int = Field(3, ge=0, le=20, description="how often a step is done again")
+    reboot: bool = Field(False, description="reboot a phone that is connected and does not answer")
+    quarantine: bool = Field(True, description="leave a phone that was given up out of later runs for a while")
 
 
 class Reference(_Strict):
@@ -113,9 +162,12 @@ class Plan(_Strict):
     )
     cv_limit: float | None = Field(None, gt=0, lt=1, description="largest spread (standard deviation ÷ mean) of decode")
     cell_timeout_s: float = Field(600.0, gt=0, le=7 * 86400, description="a cell that takes longer is a hang")
+    silence_s: float = Field(300.0, gt=0, le=7 * 86400, description="a cell that prints nothing for so long is a hang")
     engine: EngineKeys = Field(default_factory=EngineKeys)
     cool: Cool | None = None
+    prepare: Preparation = Field(default_factory=Preparation)
     reference: Reference = Field(default_factory=Reference)
+    recovery: Recovery = Field(default_factory=Recovery)
     ask: list[Ask] = Field(default_factory=list, description="questions whose answers are shown beside the speed")
 
     model_config = ConfigDict(populate_by_name=True)

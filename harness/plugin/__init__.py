@@ -63,6 +63,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
 
 
 def _prepare(config: pytest.Config) -> int | None:
+    from harness.bench.phone import Terms
     from harness.fleet.opening import open_fleet
     from harness.fleet.servers import read_servers
     from harness.fleet.words import read_words
@@ -81,7 +82,8 @@ def _prepare(config: pytest.Config) -> int | None:
         if config.option.verbose >= 0:
             sys.stderr.write(f"  {phone}: {what}\n")
 
-    fleet = open_fleet(words, say, servers=servers)
+    terms = Terms(purpose="") if config.getoption("--dry-run-plan") else Terms()
+    fleet = open_fleet(words, say, servers=servers, terms=terms)
     config.add_cleanup(fleet.close)
     if config.getoption("--strict-health") and fleet.unusable:
         _name_left_out(fleet.unusable)
@@ -229,7 +231,10 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
-    """After the last worker: report, summary files, exit status."""
+    """A worker leaves its phone; after the last one the controller makes report, summary files, exit status."""
+    worker = session.config.stash.get(_WORKER, None)
+    if worker is not None:
+        worker.close()
     yield
     controller = session.config.stash.get(_CONTROLLER, None)
     if controller is not None:

@@ -12,12 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import harness
+from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.estimate import estimate_s
 from harness.bench.phone import ConnectedPhone
-from harness.bench.session import RunContext, cell_config, cell_id_of
 from harness.bench.support import ruled_out
 from harness.core.ids import iso, new_run_id, test_name, utc_now
-from harness.core.provider import Endpoint
 from harness.fleet.opening import Fleet
 from harness.plan.matrix import PlannedCell, cells_of
 from harness.plugin.options import Request
@@ -40,7 +39,7 @@ class WorkerRun:
     """What a worker needs: plain values that pickle."""
 
     context: RunContext
-    endpoints: dict[str, Endpoint]
+    phones: dict[str, ConnectedPhone]
     cells: tuple[BoundCell, ...]
     test_paths: tuple[str, ...]
 
@@ -68,8 +67,8 @@ class Run:
 
     def worker_run(self, test_paths: Sequence[str]) -> WorkerRun:
         """Return what workers need; ``test_paths`` is what they collect."""
-        endpoints = {phone.name: phone.endpoint for phone in self.fleet.phones}
-        return WorkerRun(self.context, endpoints, self.cells, tuple(test_paths))
+        phones = {phone.name: phone for phone in self.fleet.phones}
+        return WorkerRun(self.context, phones, self.cells, tuple(test_paths))
 
 
 def bind_cells(request: Request, phones: list[ConnectedPhone]) -> tuple[BoundCell, ...]:

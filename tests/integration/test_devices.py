@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from harness.adb.server import AdbServer
+from harness.bench.lease import lease_file
 from harness.bench.phone import open_transport
 from harness.core.adbprogram import find_adb
 from harness.core.deadline import Deadline
 from harness.core.provider import Endpoint
-from harness.fleet.look import lease_file
 from harness.payload.probe import Probe
 from harness.store.runfolder import RunFolder
 from harness.virtual.control import PhoneControl
@@ -112,15 +112,15 @@ def test_healthy_phones_are_shown_with_what_is_known_of_them(lab: Lab) -> None:
 def test_a_lease_is_shown_with_its_holder_and_makes_the_phone_busy(lab: Lab) -> None:
     transport = open_transport(lab.high)
     probe = Probe.install(transport)
-    taken = probe.take_lease(lease_file(transport), owner="ada", host="lab9", purpose="soak", ttl_s=60)
+    taken = probe.take_lease(lease_file(transport.base_dir), owner="ada", host="lab9", purpose="soak", ttl_s=60)
     assert taken.holder is not None
     try:
         phone = lab.seen()[serial(lab.high)]
         assert (phone["usable"], phone["why"]["code"]) == (False, "busy")
         assert (phone["lease"]["owner"], phone["lease"]["host"], phone["lease"]["purpose"]) == ("ada", "lab9", "soak")
-        assert phone["why"]["reason"].startswith("ada on lab9 has it for soak, for another ")
+        assert phone["why"]["reason"].startswith("ada on lab9 for soak, at least ")
     finally:
-        probe.end_lease(lease_file(transport), taken.holder.id)
+        probe.end_lease(lease_file(transport.base_dir), taken.holder.id)
 
 
 @pytest.mark.parametrize(("fault", "code"), [("offline", "device_offline"), ("unauthorized", "unauthorized")])

@@ -57,17 +57,17 @@ def test_after_a_lost_connection_the_rest_comes_from_where_it_broke(phone: AdbTr
     wanted = spec("sh", "-c", "i=0; while [ $i -lt 30 ]; do echo $i; i=$((i+1)); sleep 0.02; done")
     probe.start(wanted)
     raw = io.BytesIO()
+    log = RunLog()
 
     def until_five(event: Event) -> None:
         if isinstance(event, Output) and b"5" in event.data:
             raise CutError
 
     with pytest.raises(CutError):
-        probe.attach(wanted.events_dir, 20, on_event=until_five, keep_raw=raw)
-    whole = raw.getvalue()[: raw.getvalue().rindex(b"\n") + 1]
-    rest = io.BytesIO()
-    probe.attach(wanted.events_dir, 20, offset=len(whole), keep_raw=rest)
-    log = RunLog.read(whole + rest.getvalue())
+        probe.attach(wanted.events_dir, 20, into=log, on_event=until_five, keep_raw=raw)
+    assert log.end is None
+    probe.attach(wanted.events_dir, 20, into=log, keep_raw=raw)
+    assert RunLog.read(raw.getvalue()).size == log.size
     assert log.stdout.split() == [str(number).encode() for number in range(30)]
 
 

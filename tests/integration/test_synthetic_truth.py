@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.bench.context import RunContext
 from harness.bench.phone import ConnectedPhone, connect
-from harness.bench.session import PhoneSession, RunContext
+from harness.bench.session import PhoneSession
 from harness.core.errors import HostError
 from harness.core.provider import load_provider
 from harness.core.resources import data_root

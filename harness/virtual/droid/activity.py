@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from .store import complain, say
+import os
+
+from .store import Store, complain, say
 
 _PACKAGES = ("android", "com.android.settings", "com.android.shell", "com.android.systemui")
+_PROTECTED = ("android.intent.action.AIRPLANE_MODE", "android.intent.action.BOOT_COMPLETED")
+_PROTECTED_SDK = 24
 _QUIET = ("force-stop", "kill", "kill-all", "set-debug-app", "clear-debug-app", "wait-for-broadcast-idle")
 
 
@@ -19,6 +23,8 @@ def _activities(words: list[str]) -> int:
     if words[:1] == ["broadcast"]:
         action = words[words.index("-a") + 1] if "-a" in words[:-1] else ""
         say(f"Broadcasting: Intent {{ act={action} flg=0x400000 }}")
+        if action in _PROTECTED and Store().sdk >= _PROTECTED_SDK:
+            return _deny(action)
         say("Broadcast completed: result=0")
         return 0
     if words[:1] and words[0] in ("start", "start-activity"):
@@ -32,6 +38,17 @@ def _activities(words: list[str]) -> int:
         return 0
     complain(f"Error: unknown command '{words[0]}'" if words else "Activity manager (activity) commands:")
     return 255 if words else 0
+
+
+def _deny(action: str) -> int:
+    """Refuse a broadcast that only the system may send."""
+    complain("")
+    complain("Exception occurred while executing 'broadcast':")
+    complain(
+        f"java.lang.SecurityException: Permission Denial: not allowed to send broadcast {action} "
+        f"from pid={os.getpid()}, uid={os.getuid()}"
+    )
+    return 255
 
 
 def _packages(words: list[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from . import activity, battery, dumpsys, powerdump, settings, thermal, window
+from . import activity, battery, connectivity, dumpsys, powerdump, settings, thermal, window
 from .store import Store, complain, say
 
 _COMMANDS_OF: dict[str, tuple[str, ModuleType]] = {
@@ -13,7 +13,11 @@ _COMMANDS_OF: dict[str, tuple[str, ModuleType]] = {
     "activity": ("am", activity),
     "window": ("wm", window),
 }
-_SERVICES = {"battery": battery.command, "thermalservice": thermal.command}
+_SERVICES = {
+    "battery": battery.command,
+    "connectivity": connectivity.command,
+    "thermalservice": thermal.command,
+}
 
 
 def run(_name: str, arguments: list[str]) -> int:

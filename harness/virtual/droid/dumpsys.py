@@ -6,8 +6,8 @@ from . import battery, gpu, meminfo, powerdump, thermal
 from .store import Store, complain, say
 
 _SERVICES = (
-    "SurfaceFlinger", "activity", "battery", "deviceidle", "display", "gpu", "input", "meminfo", "power",
-    "thermalservice", "window",
+    "SurfaceFlinger", "activity", "battery", "connectivity", "deviceidle", "display", "gpu", "input", "meminfo",
+    "power", "thermalservice", "window",
 )  # fmt: skip
 _THERMAL_SDK, _GPU_SDK = 29, 29
 
@@ -35,6 +35,7 @@ def run(_name: str, arguments: list[str]) -> int:
         "power": powerdump.power,
         "display": powerdump.display,
         "window": powerdump.window,
+        "activity": powerdump.activity,
         "gpu": gpu.memory,
         "SurfaceFlinger": gpu.surface_flinger,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .store import Store, Table, complain, say
+from .store import EFFECTS, Store, Table, complain, say
 
 NAME_SPACES = ("system", "secure", "global")
 DEFAULTS: dict[str, dict[str, str]] = {
@@ -57,7 +57,7 @@ def run(_name: str, arguments: list[str]) -> int:
 def put(store: Store, space: str, key: str, value: str | None) -> None:
     """Change one setting, ``None`` deletes it; those that mean something to the phone take effect."""
     store.change_settings(lambda table: table.setdefault(space, {}).update({key: value}))
-    effect = {"screen_off_timeout": "screen_off_timeout_ms", "stay_on_while_plugged_in": "stay_on"}.get(key)
+    effect = EFFECTS.get(key)
     if effect is not None:
 
         def change(table: Table) -> None:

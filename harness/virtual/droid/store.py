@@ -20,6 +20,9 @@ SETTINGS_FILE = "/data/system/users/0/settings.json"
 
 Table = dict[str, Any]
 
+# Settings that mean something to the phone -> what is then asked for, in numbers.
+EFFECTS = {"screen_off_timeout": "screen_off_timeout_ms", "stay_on_while_plugged_in": "stay_on"}
+
 
 def read_table(path: str) -> Table:
     """Return a JSON object; empty if the file is not there or damaged."""
@@ -60,6 +63,16 @@ class Store:
         self.spec = read_table(f"{now_folder}/spec.json")
         self.now: Table = read_table(f"{now_folder}/now.json") or self.spec.get("now", {})
         self.asked = read_table(self._asked_path)
+        if not self.asked:
+            self._take_up_settings()
+
+    def _take_up_settings(self) -> None:
+        """After a boot nothing is asked for yet: settings, which outlive it, take effect again."""
+        held = [space for space in self.settings().values() if isinstance(space, dict)]
+        known = {EFFECTS[key]: value for space in held for key, value in space.items() if key in EFFECTS}
+        effects = {key: int(value) for key, value in known.items() if isinstance(value, str) and value.isdigit()}
+        if effects:
+            self.ask(lambda table: table.update(effects))
 
     @property
     def sdk(self) -> int:

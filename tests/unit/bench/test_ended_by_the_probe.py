@@ -43,7 +43,7 @@ def evidence(end: End) -> Evidence:
 @pytest.mark.parametrize(
     ("end", "reason", "said"),
     [
-        (replace(END, why="silence"), Reason.HANG, "no output for too long"),
+        (replace(END, why="silence"), Reason.HANG, "no output for 300 s"),
         (replace(END, why="trip", trip=Trip(3, "skin", 47_000)), Reason.THERMAL_TRIP, "zone skin read 47000"),
         (replace(END, why="lease_lost"), Reason.LEASE_LOST, "the lease on the phone was lost"),
         (replace(END, why="hangup"), Reason.ADB_ERROR, "ended from outside (hangup)"),

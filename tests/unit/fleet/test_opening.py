@@ -11,11 +11,12 @@ from typing import Any, cast
 import pytest
 
 from harness.adb.server import AdbServer, TransportInfo
-from harness.bench.phone import ConnectedPhone
+from harness.bench.phone import ConnectedPhone, Terms
 from harness.core.deadline import Deadline
-from harness.core.errors import ConfigError, PhoneLostError
+from harness.core.errors import ConfigError, FarmError, PhoneLostError
 from harness.core.ids import utc_now
 from harness.core.provider import Endpoint
+from harness.core.reasons import Reason
 from harness.core.transport import ShellResult
 from harness.fleet.opening import Fleet, open_fleet, why_not_ready
 from harness.fleet.states import Why
@@ -58,10 +59,11 @@ class Lab:
         self.health = HealthStore(folder)
         self.meets: dict[str, Callable[[Endpoint], ConnectedPhone | Why]] = {}
         self.met: list[str] = []
+        self.taken: list[str] = []
 
     def open(self, spec: str, *lines: TransportInfo) -> Fleet:
-        def meet(endpoint: Endpoint, _rules: object, _say: object) -> ConnectedPhone | Why:
-            self.met.append(endpoint.name)
+        def meet(endpoint: Endpoint, _rules: object, _say: object, terms: Terms) -> ConnectedPhone | Why:
+            (self.taken if terms.purpose else self.met).append(endpoint.name)
             return self.meets.get(endpoint.name, phone)(endpoint)
 
         server = Server("127.0.0.1", 5037, lines)
@@ -98,6 +100,26 @@ def test_all_takes_what_can_be_used_and_names_the_rest(lab: Lab) -> None:
 def test_a_phone_that_nobody_asked_for_is_neither_touched_nor_named(lab: Lab) -> None:
     fleet = lab.open("a", line("a"), line("b"), line("c", "offline"))
     assert (names(fleet), left(fleet), lab.met) == (["a"], {}, ["a"])
+
+
+def test_only_what_takes_part_is_taken(lab: Lab) -> None:
+    lab.meets |= dict.fromkeys(("by-net", "by-cable"), lambda endpoint: phone(endpoint, phone_id="one"))
+    lab.meets["fast"] = lambda endpoint: phone(endpoint, tier="high")
+    lab.health.hold("id-held", "held", "held", "", None, "person")
+    lab.open("tier=mid", line("by-net", usb=None), line("by-cable"), line("fast"), line("held"), line("a"))
+    assert sorted(lab.met) == ["a", "by-cable", "by-net", "fast", "held"]
+    assert sorted(lab.taken) == ["a", "by-cable"]
+
+
+def test_a_phone_that_somebody_has_is_left_out_when_it_is_to_be_taken(lab: Lab) -> None:
+    def meet(endpoint: Endpoint) -> ConnectedPhone | Why:
+        if "a" not in lab.taken:
+            return phone(endpoint)
+        raise FarmError("a: in use by ada", remedy="wait", reason=Reason.BUSY)
+
+    lab.meets["a"] = meet
+    fleet = lab.open("all", line("a"))
+    assert (names(fleet), left(fleet), fleet.left_out[0].reason) == ([], {"a": "busy"}, "in use by ada")
 
 
 def test_two_phones_of_one_serial_take_part_both(lab: Lab) -> None:

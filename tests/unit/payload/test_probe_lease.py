@@ -103,6 +103,41 @@ def test_it_is_given_back_by_its_id_only(background: Any, file: Path) -> None:
     assert parse_lease_line(background.ask("lease-end", str(file), "--id", holder.id).stdout).state == "free"
 
 
+def test_whoever_takes_a_phone_learns_who_lost_it_before(background: Any, file: Path) -> None:
+    first = take(background, file).holder
+    assert first is not None
+    os.kill(first.pid, signal.SIGKILL)
+    background.wait_until(lambda: show(background, file).state == "free", "the end of the lease")
+    answer = take(background, file, "--owner", "bob", "--host", "h", "--purpose", "p")
+    assert answer.previous is not None
+    assert (answer.previous.id, answer.previous.owner, answer.previous.remaining_ms) == (first.id, "ann", 0)
+
+
+def test_a_phone_that_was_given_back_has_no_one_who_lost_it(background: Any, file: Path) -> None:
+    first = take(background, file).holder
+    assert first is not None
+    background.ask("lease-end", str(file), "--id", first.id)
+    assert take(background, file).previous is None
+
+
+def test_a_lease_is_extended_by_its_id_only(background: Any, file: Path) -> None:
+    holder = take(background, file, ttl_s=2).holder
+    assert holder is not None
+    time.sleep(0.5)
+    left = show(background, file).holder
+    assert left is not None
+    done = background.ask("lease-extend", str(file), "--id", holder.id)
+    answer = parse_lease_line(done.stdout)
+    assert (done.returncode, answer.state) == (0, "taken")
+    assert answer.holder is not None
+    assert left.remaining_ms < answer.holder.remaining_ms <= 2000
+    done = background.ask("lease-extend", str(file), "--id", "f" * 16)
+    assert (done.returncode, parse_lease_line(done.stdout).state) == (1, "held")
+    background.ask("lease-end", str(file), "--id", holder.id)
+    done = background.ask("lease-extend", str(file), "--id", holder.id)
+    assert (done.returncode, parse_lease_line(done.stdout)) == (1, LeaseAnswer("free", None))
+
+
 def test_an_attached_lease_ends_with_its_stdin(background: Any, file: Path) -> None:
     argv = [str(background.probe), "lease", str(file), *WHO, "--ttl", "60", "--attached"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

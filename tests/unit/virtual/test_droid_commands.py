@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.virtual.droid import cmd, disk, dumpsys, keys, main, settings, svc, window
+from harness.virtual.droid import activity, cmd, disk, dumpsys, keys, main, settings, svc, window
+from harness.virtual.mailbox import asked_folder
 from harness.virtual.tree import SERVICES
 
 Droid = Callable[..., Any]
@@ -22,9 +23,10 @@ def phone(droid: Droid, request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def run(phone: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command line and returns what it printed; the exit code must be as said."""
-    for module in (cmd, disk, dumpsys, keys, settings, svc, window):
+    for module in (activity, cmd, disk, dumpsys, keys, settings, svc, window):
         monkeypatch.setattr(module, "Store", phone.store)
     modules = {
+        "am": activity,
         "cmd": cmd,
         "df": disk,
         "dumpsys": dumpsys,
@@ -125,6 +127,64 @@ def test_forced_idle_is_said(run: Run) -> None:
     assert run("dumpsys deviceidle get deep") == "IDLE\n"
     run("dumpsys deviceidle unforce")
     assert run("dumpsys deviceidle get deep") == "ACTIVE\n"
+
+
+def test_doze_is_forbidden_by_mode_and_only_what_changes_is_said(run: Run) -> None:
+    assert run("dumpsys deviceidle enabled") == "1\n"
+    assert run("dumpsys deviceidle disable light") == "Light idle mode disabled\n"
+    assert run("dumpsys deviceidle enabled deep") == "1\n"
+    assert run("dumpsys deviceidle enabled light") == "0\n"
+    assert run("dumpsys deviceidle enabled all") == "0\n"
+    assert run("cmd deviceidle disable all") == "Deep idle mode disabled\n"
+    assert run("dumpsys deviceidle enable") == "Deep idle mode enabled\nLight idle mode enabled\n"
+    assert run("dumpsys deviceidle enable") == ""
+    run("dumpsys deviceidle disable sleep", 255)
+
+
+def test_a_boot_keeps_settings_in_force_and_allows_doze_again(run: Run, phone: Any) -> None:
+    run("settings put system screen_off_timeout 15000")
+    run("settings put global stay_on_while_plugged_in 7")
+    run("dumpsys deviceidle disable")
+    (asked_folder(phone.folder) / "asked.json").unlink()  # it is made anew at each start
+    assert "mStayOn=true" in run("dumpsys power")
+    assert phone.store().asked == {"number": 1, "screen_off_timeout_ms": 15000, "stay_on": 7}
+    assert run("dumpsys deviceidle enabled") == "1\n"
+
+
+@pytest.mark.parametrize("phone", ["low", "exynos"], indirect=True)
+def test_airplane_mode_is_a_command_since_android_9(run: Run, phone: Any) -> None:
+    assert run("cmd connectivity airplane-mode") == "disabled\n"
+    run("cmd connectivity airplane-mode enable")
+    assert run("cmd connectivity airplane-mode") == "enabled\n"
+    assert run("settings get global airplane_mode_on") == "1\n"
+    run("cmd connectivity airplane-mode perhaps", 255)
+
+
+@pytest.mark.parametrize("phone", ["kirin"], indirect=True)
+def test_android_8_refuses_airplane_mode_both_ways(run: Run, phone: Any) -> None:
+    assert run("cmd connectivity airplane-mode enable", errors=True) == "No shell command implementation.\n"
+    said = run("am broadcast -a android.intent.action.AIRPLANE_MODE --ez state true", 255, errors=True)
+    assert "SecurityException: Permission Denial: not allowed to send broadcast android.intent.action.AIRPLANE" in said
+    assert run("settings get global airplane_mode_on") == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("phone", "resumed", "focused"),
+    [
+        ("kirin", "    mResumedActivity: ActivityRecord{", "  mFocusedApp=AppWindowToken{91c02d4 token=Token{"),
+        ("exynos", "    topResumedActivity=ActivityRecord{", "  mFocusedApp=ActivityRecord{"),
+        ("tensor", "  ResumedActivity: ActivityRecord{", "  mFocusedApp=ActivityRecord{"),
+    ],
+    indirect=["phone"],
+)
+def test_the_app_in_front_is_named_as_each_android_does(run: Run, phone: Any, resumed: str, focused: str) -> None:
+    assert resumed in run("dumpsys activity activities")
+    assert focused in run("dumpsys window")
+    run("input keyevent SLEEP")
+    assert resumed not in run("dumpsys activity activities")
+    asleep = run("dumpsys window")
+    assert focused in asleep
+    assert "mCurrentFocus=null" in asleep
 
 
 @pytest.mark.parametrize("phone", ["high", "mid", "low", "exynos", "tensor", "kirin"], indirect=True)

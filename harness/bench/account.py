@@ -1,0 +1,151 @@
+"""All that is known of one attempt of a cell, and the record that is made of it, however far the attempt came."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.bench import record as make
+from harness.bench.context import RunContext, cell_config, cell_id_of
+from harness.bench.phone import ConnectedPhone
+from harness.bench.validity import Evidence, Objection
+from harness.core.errors import FarmError
+from harness.core.ids import iso, utc_now
+from harness.core.reasons import Fault, Verdict
+from harness.payload.models import ModelFolder
+from harness.plan.matrix import PlannedCell
+from harness.runners.events import RunnerLog
+from harness.store.runfolder import RunFolder
+from harness.store.schema import AdbInfo, BundleInfo, CellConfig, CellRecord, Finding, ModelInfo
+
+
+@dataclass
+class Account:
+    """One attempt of one cell.
+
+    Attributes:
+        raw: the folder of raw output, once something was run.
+        evidence: what the run left, once it ended.
+        notes: what happened besides and does not decide, e.g. that the phone was lost and came back.
+    """
+
+    phone: ConnectedPhone
+    context: RunContext
+    cell: PlannedCell
+    raw: Path | None = None
+    evidence: Evidence | None = None
+    notes: list[Finding] = field(default_factory=list)
+    started: datetime = field(default_factory=utc_now)
+
+    def __post_init__(self) -> None:
+        self._clock = time.monotonic()
+        self.folder = RunFolder(self.context.run_dir)
+        self.number = 1 + self.folder.attempts_of(self.cell_id)
+
+    @property
+    def model(self) -> ModelFolder:
+        """The model folder of the cell."""
+        return self.context.models[self.cell.model]
+
+    @property
+    def config(self) -> CellConfig:
+        """What is asked of the engine."""
+        return cell_config(self.cell, self.context.plan)
+
+    @property
+    def cell_id(self) -> str:
+        """The id of the cell on this phone."""
+        return cell_id_of(self.phone.identity.id, self.model, self.context.bundle, self.config)
+
+    def note(self, code: str, title: str, *, warning: bool = False) -> None:
+        """Keep what happened besides."""
+        self.notes.append(Finding(code=code, severity="warning" if warning else "info", title=title[:500]))
+
+    def raw_dir(self) -> Path:
+        """Make and return the folder for raw output."""
+        self.raw = self.folder.raw_dir(self.cell_id, self.number)
+        return self.raw
+
+    def record(self, objections: Sequence[Objection]) -> CellRecord:
+        """Return the record; the first objection decides, none means ``ok``."""
+        nulls = dict(make.ALWAYS_NULL)
+        nulls.update(self.phone.nulls)
+        told = self.evidence.told if self.evidence is not None else RunnerLog()
+        decisive = objections[0] if objections else None
+        sections = self._sections(nulls)
+        if self.raw is None:
+            nulls["raw"] = "nothing was run"
+        return CellRecord(
+            run_id=self.context.run_id,
+            cell_id=self.cell_id,
+            attempt=self.number,
+            started=iso(self.started),
+            elapsed_s=round(time.monotonic() - self._clock, 3),
+            harness_version=harness.__version__,
+            adb=self._adb(nulls),
+            phone=self.phone.info,
+            model=self._model(nulls),
+            bundle=self._bundle(told, nulls),
+            config=self.config,
+            verdict=decisive.reason.verdict if decisive else Verdict.OK,
+            reason=decisive.reason.code if decisive else None,
+            fault=Fault(decisive.reason.fault) if decisive else None,
+            detail=decisive.detail if decisive else "",
+            samples=make.samples_of(self.evidence) if self.evidence is not None else (),
+            findings=(*make.findings_of(objections), *self.notes),
+            nulls=nulls,
+            raw=self.folder.relative(self.raw) if self.raw is not None else None,
+            **sections,
+        )
+
+    def _sections(self, nulls: dict[str, str]) -> dict[str, Any]:
+        sections: dict[str, Any] = {"backend": None, "metrics": None, "thermal": None, "output": None}
+        if self.evidence is not None:
+            sections["backend"] = make.backend_proof(self.evidence)
+            sections["metrics"] = make.metrics_of(self.evidence, nulls)
+            sections["thermal"] = make.thermal_of(self.evidence.run, self.phone.facts, nulls)
+            sections["output"] = make.output_of(self.evidence, self.context.plan, nulls)
+        for name, value in sections.items():
+            if value is None:
+                nulls[name] = "it never ran" if self.raw is None else "the run ended before it was known"
+        if sections["backend"] is not None and sections["backend"].actual is None:
+            nulls["actual"] = "the runner could not tell"
+        return sections
+
+    def _adb(self, nulls: dict[str, str]) -> AdbInfo:
+        try:
+            server = self.phone.transport.server
+            missing = "this phone is not on adb"
+        except FarmError as error:
+            server, missing = None, str(error)
+        if server is None:
+            nulls["server"] = nulls["version"] = missing
+        return AdbInfo(server=server[0] if server else None, version=server[1] if server else None)
+
+    def _model(self, nulls: dict[str, str]) -> ModelInfo:
+        if self.model.quant_bits is None:
+            nulls["quant_bits"] = "the model folder does not tell"
+        return ModelInfo(
+            name=self.model.name,
+            hash=self.model.folder.hash,
+            weight_bytes=self.model.weight_bytes,
+            quant_bits=self.model.quant_bits,
+        )
+
+    def _bundle(self, told: RunnerLog, nulls: dict[str, str]) -> BundleInfo:
+        manifest = self.context.bundle.manifest
+        version = told.hello.engine_version if told.hello is not None else None
+        if version is None:
+            nulls["engine_version"] = "the runner told no version"
+        return BundleInfo(
+            name=manifest.name,
+            hash=self.context.bundle.hash,
+            engine=manifest.engine,
+            engine_version=version,
+            runner=manifest.runner,
+        )

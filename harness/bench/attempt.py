@@ -1,0 +1,211 @@
+"""One attempt of one cell, from the first look at the phone to its objections.
+
+Until the run on the phone has begun everything may be done again: the ladder brings a lost phone back, and the attempt
+starts over. From then on the run itself survives what it can (:mod:`harness.bench.supervise`), and what it cannot
+decides.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from typing import Protocol
+
+from harness.bench.account import Account
+from harness.bench.context import RunContext
+from harness.bench.cool import wait_until_cool
+from harness.bench.phone import ConnectedPhone
+from harness.bench.phone_log import read_phone_log
+from harness.bench.recovery import Ladder, Recovered, worth_a_climb
+from harness.bench.supervise import Supervised
+from harness.bench.support import ruled_out
+from harness.bench.turn import turn
+from harness.bench.validity import Evidence, Objection, judge
+from harness.core.deadline import Deadline
+from harness.core.errors import FarmError, PhoneError
+from harness.core.log import phone_logger
+from harness.core.transport import checked
+from harness.payload.folder import PayloadFolder
+from harness.payload.probe import RunSpec
+from harness.payload.probe_events import Event, RunLog
+from harness.plan.matrix import PlannedCell
+from harness.plan.model import Plan
+from harness.runners.events import parse_runner_output
+from harness.runners.farm_runner import build_command
+
+CLEAN_UP_S = 60.0
+Say = Callable[[str], None]
+
+
+class Session(Protocol):
+    """What an attempt needs of its phone's session."""
+
+    phone: ConnectedPhone
+    context: RunContext
+
+    @property
+    def say(self) -> Say:
+        """Told what happens, for the live display."""
+        ...
+
+    @property
+    def watch(self) -> Callable[[Event], None]:
+        """Told every event of a run."""
+        ...
+
+    @property
+    def ladder(self) -> Ladder:
+        """The phone's ladder."""
+        ...
+
+    def make_ready(self, account: Account) -> None:
+        """Have the phone to ourselves, in the state in which it measures."""
+        ...
+
+    def came_back(self, recovered: Recovered, account: Account) -> None:
+        """Take note of how the phone came back."""
+        ...
+
+    def bring(self, kind: str, payload: PayloadFolder, label: str) -> str:
+        """Bring a payload and return its folder on the phone."""
+        ...
+
+
+class Attempt:
+    """Runs one cell once."""
+
+    def __init__(self, session: Session, account: Account) -> None:
+        self._session = session
+        self._account = account
+        self._phone = session.phone
+        self._plan = session.context.plan
+        self._begun = False
+
+    def run(self) -> list[Objection]:
+        """Run it; what it left is in the account.
+
+        Raises:
+            FarmError: it came to no verdict of its own: the error's reason is the verdict.
+        """
+        account, session = self._account, self._session
+        refused = ruled_out(account.cell, self._phone.facts, session.context.bundle, account.model)
+        if refused is not None:
+            return [refused]
+        tries = self._plan.recovery.tries
+        while True:
+            try:
+                return self._once()
+            except FarmError as error:
+                if self._begun or not tries or not worth_a_climb(error):
+                    raise
+                tries -= 1
+                session.came_back(session.ladder.climb(error), account)
+
+    def _once(self) -> list[Objection]:
+        account, session = self._account, self._session
+        session.make_ready(account)
+        bundle_dir, model_dir = self._bring_payloads()
+        with turn(self._phone.endpoint.contention_group, self._phone.name, session.say):
+            cooled = wait_until_cool(self._phone.probe, self._plan.cool, session.say)
+            if cooled.note:
+                account.note("cool_down", cooled.note)
+            run = self._run_on_phone(bundle_dir, model_dir)
+        end = run.end
+        well = end is not None and end.why == "exit" and end.exit_code == 0
+        account.evidence = Evidence(
+            cell=account.cell,
+            plan=self._plan,
+            run=run,
+            told=parse_runner_output(run.stdout),
+            weight_bytes=account.model.weight_bytes,
+            ram_bytes=self._phone.facts.ram_bytes,
+            started_hot=cooled.hot,
+            phone_log=b"" if well else self._keep_phone_log(),
+        )
+        return judge(account.evidence)
+
+    def _bring_payloads(self) -> tuple[str, str]:
+        session, model = self._session, self._account.model
+        bundle = session.context.bundle
+        programs = bundle.payload(self._phone.facts.abis, session.say)
+        return (
+            session.bring("bundles", programs, f"bundle {bundle.manifest.name}"),
+            session.bring("models", model.folder, f"model {model.name}"),
+        )
+
+    def _run_on_phone(self, bundle_dir: str, model_dir: str) -> RunLog:
+        """Run the cell under the probe in a fresh work folder, which is removed afterwards."""
+        account, session, transport = self._account, self._session, self._phone.transport
+        work = f"{transport.base_dir}/work/{account.cell_id[:12]}-{account.number}-{secrets.token_hex(3)}"
+        argv = build_command(session.context.bundle, bundle_dir, model_dir, work, account.cell, self._plan)
+        make = ["mkdir", "-p", work]
+        deadline = Deadline(CLEAN_UP_S, "making the work folder", transport.name)
+        checked(transport.shell(make, deadline=deadline), transport.name, make)
+        lease = self._phone.lease
+        spec = RunSpec(
+            argv=argv,
+            work_dir=work,
+            deadline_s=self._plan.cell_timeout_s,
+            silence_s=self._plan.silence_s,
+            lease=(lease.file, lease.id) if lease is not None else None,
+        )
+        supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
+        raw = account.raw_dir()
+        (raw / "command.json").write_text(json.dumps({"argv": argv, "cell": account.cell.label}, indent=1))
+        session.say(f"running {account.cell.model} {account.cell.label}")
+        self._begun = True
+        try:
+            with (raw / "events.jsonl").open("wb") as events:
+                run = supervised.run(on_event=self._watching(), keep_raw=events)
+        finally:
+            for recovered in supervised.recoveries:
+                session.came_back(recovered, account)
+            if supervised.woken:
+                account.note("woken", "the run stood still and the phone was woken", warning=True)
+            (raw / "stdout").write_bytes(supervised.log.stdout)
+            (raw / "stderr").write_bytes(supervised.log.stderr)
+            self._remove(work)
+        return run
+
+    def _watching(self) -> Callable[[Event], None]:
+        progress = Progress(self._session.say, self._account.cell, self._plan)
+
+        def on_event(event: Event) -> None:
+            progress(event)
+            self._session.watch(event)
+
+        return on_event
+
+    def _keep_phone_log(self) -> bytes:
+        self._session.say("reading the phone's log")
+        log = read_phone_log(self._phone.transport)
+        if log and self._account.raw is not None:
+            (self._account.raw / "logcat").write_bytes(log)
+        return log
+
+    def _remove(self, work: str) -> None:
+        """Remove the work folder. If that fails it costs nothing that was measured: whoever has the phone next does."""
+        transport = self._phone.transport
+        try:
+            deadline = Deadline(CLEAN_UP_S, "removing the work folder", transport.name)
+            transport.shell(["rm", "-rf", work], deadline=deadline)
+        except PhoneError as error:
+            phone_logger(__name__, transport.name).warning("%s stays on the phone: %s", work, error)
+
+
+class Progress:
+    """Turns events into the live display: how many generations are done."""
+
+    def __init__(self, say: Say, cell: PlannedCell, plan: Plan) -> None:
+        self._say = say
+        self._what = f"{cell.model} {cell.label}"
+        self._total = plan.warmups + plan.repeats + len(plan.ask)
+        self._done = 0
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
+        data = getattr(event, "data", None)
+        if isinstance(data, bytes) and b'"generation"' in data:
+            self._done += data.count(b'"generation"')
+            self._say(f"running {self._what}: generation {min(self._done, self._total)} of {self._total}")

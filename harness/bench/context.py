@@ -1,0 +1,56 @@
+"""What all phones of a run have in common, and by which id a cell on a phone goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.core.ids import content_id
+from harness.payload.bundle import Bundle
+from harness.payload.models import ModelFolder
+from harness.plan.matrix import PlannedCell
+from harness.plan.model import Plan
+from harness.runners.farm_runner import prompt_hash
+from harness.store.schema import CellConfig
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What all phones of a run have in common. It crosses process borders."""
+
+    run_id: str
+    run_dir: Path
+    plan: Plan
+    bundle: Bundle
+    models: dict[str, ModelFolder]
+
+
+def cell_config(cell: PlannedCell, plan: Plan) -> CellConfig:
+    """Return everything that is asked of the engine in this cell."""
+    return CellConfig(
+        kind=plan.kind,
+        backend=cell.backend,
+        threads=cell.threads,
+        precision=cell.precision,
+        memory=cell.memory,
+        engine=dict(cell.engine),
+        prompt_hash=prompt_hash(plan),
+        prompt_tokens=cell.prompt_tokens,
+        generate_tokens=cell.generate_tokens,
+        context_tokens=cell.context_tokens,
+        warmups=plan.warmups,
+        repeats=plan.repeats,
+    )
+
+
+def cell_id_of(phone_id: str, model: ModelFolder, bundle: Bundle, config: CellConfig) -> str:
+    """Return the id of a cell on a phone: what is measured, never where it is plugged in or when."""
+    return content_id(
+        {
+            "phone": phone_id,
+            "model": model.folder.hash,
+            "bundle": bundle.hash,
+            "runner": bundle.manifest.runner,
+            "config": config.model_dump(mode="json"),
+        }
+    )

@@ -1,0 +1,225 @@
+"""The ladder that brings a phone back, one rung after the other, each of them logged.
+
+Retry → reconnect its transport → wait for it → (where allowed) reboot it → give it up. The adb server is never ended,
+other phones are never touched, and no rung waits longer than the plan says. Whoever calls does its step again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.core.deadline import Deadline
+from harness.core.errors import AdbFailedError, DeadlineError, FarmError, PhoneError, PhoneGoneError
+from harness.core.log import phone_logger
+from harness.core.reasons import Reason
+from harness.core.transport import ABSENT, USABLE, ShellResult, Transport
+from harness.phone.identity import ID_FILE, read_id
+from harness.plan.model import Recovery
+
+HANDSHAKE_S = 5.0
+RECONNECT_S = 10.0
+BOOT_S = 180.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+# A phone that adb lists reconnects by itself; kicking it again and again would keep it from doing so.
+_KICK_AGAIN_S = 20.0
+_EXIT_CODE = 7
+# Longer than what a link that cuts answers short lets through.
+_NONCE_BYTES = 2048
+_SERVER_GONE = "no adb server"
+_RETRIED = frozenset({Reason.DEVICE_LOST, Reason.DEVICE_OFFLINE, Reason.UNAUTHORIZED, Reason.LINK_STALLED})
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """How a phone came back: what was done for it, and whether it rebooted meanwhile and why it says so."""
+
+    rungs: tuple[str, ...]
+    rebooted: bool = False
+    boot_reason: str = ""
+
+
+@dataclass
+class Known:
+    """By what a phone is recognised: its id in our file on it, and its boot. Both ``None`` before they were read."""
+
+    phone_id: str | None = None
+    boot_id: str | None = None
+
+
+def worth_a_climb(error: FarmError) -> bool:
+    """Whether the connection may be behind ``error``, so that looking after it and trying again makes sense.
+
+    A full disk or a refused lease is what it is. What our probe says in a way that we cannot read, the link may have
+    garbled.
+    """
+    if not isinstance(error, PhoneError):
+        return False
+    return error.transient or error.reason in (*_RETRIED, Reason.ADB_ERROR, Reason.PUSH_FAILED, Reason.HARNESS_ERROR)
+
+
+class Ladder:
+    """Climbs for one phone."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        rules: Recovery,
+        say: Callable[[str], None],
+        *,
+        known: Known | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.known = known or Known()
+        self.rules = rules
+        self._transport = transport
+        self._say = say
+        self._clock = clock
+        self._sleep = sleep
+        self._log = phone_logger(__name__, transport.name)
+
+    def climb(self, error: FarmError) -> Recovered:
+        """Return when the phone answers again.
+
+        Raises:
+            PhoneGoneError: it does not; the reason says in which state it was last, the message what began it.
+        """
+        self._log.info("trouble: %s", error)
+        rungs: list[str] = []
+        state, trouble = self._look()
+        if not _usable(state, trouble):
+            rungs.append("reconnect")
+            state, trouble = self._wait(self._deadline(self.rules.wait_s, "the phone's return"))
+        if not _usable(state, trouble) and state == USABLE and self.rules.reboot:
+            rungs.append("reboot")
+            state, trouble = self._reboot()
+        if not _usable(state, trouble):
+            raise self._gone(state, trouble, error, rungs)
+        recovered = self._recognise(error, rungs)
+        self._log.info("it answers again (%s)", ", ".join((*recovered.rungs, "rebooted")[: len(rungs) + 1]) or "retry")
+        return recovered
+
+    def _deadline(self, seconds: float, what: str) -> Deadline:
+        return Deadline(seconds, what, self._transport.name, clock=self._clock)
+
+    def _look(self) -> tuple[str, PhoneError | None]:
+        """Return how the phone is listed, and what is wrong with its shell if it is listed as usable."""
+        try:
+            state = self._transport.state()
+        except PhoneError as error:
+            return _SERVER_GONE, error
+        if state != USABLE:
+            return state, None
+        try:
+            self._shake_hands()
+        except PhoneError as error:
+            return state, error
+        return state, None
+
+    def _shake_hands(self) -> None:
+        """Check that output and exit code arrive as they were sent.
+
+        Raises:
+            PhoneError: they do not, or not in time.
+        """
+        nonce = secrets.token_hex(_NONCE_BYTES // 2)
+        argv = ["sh", "-c", f'printf %s "$0"; exit {_EXIT_CODE}', nonce]
+        answer = self._transport.shell(argv, deadline=self._deadline(HANDSHAKE_S, "an answer of its shell"))
+        if answer != ShellResult(_EXIT_CODE, nonce.encode(), b""):
+            raise AdbFailedError(self._transport.name, "what its shell prints does not arrive as it was sent")
+
+    def _wait(self, deadline: Deadline) -> tuple[str, PhoneError | None]:
+        """Reconnect and look again until the phone answers or the deadline passes; return the last look."""
+        pause, kick_at = _FIRST_PAUSE_S, self._clock()
+        while True:
+            state, trouble = self._look()
+            if _usable(state, trouble) or deadline.passed:
+                return state, trouble
+            self._say(f"waiting for the phone: {_seen(state, trouble)}")
+            if state in (ABSENT, _SERVER_GONE) or self._clock() >= kick_at:
+                kick_at = self._clock() + _KICK_AGAIN_S
+                self._reconnect()
+            self._sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _reconnect(self) -> None:
+        try:
+            self._transport.reconnect(deadline=self._deadline(RECONNECT_S, "reconnecting"))
+        except FarmError as error:
+            self._log.info("reconnecting: %s", error)
+
+    def _reboot(self) -> tuple[str, PhoneError | None]:
+        self._say("rebooting the phone: its shell does not answer")
+        try:
+            self._transport.reboot(deadline=self._deadline(RECONNECT_S, "rebooting"))
+        except PhoneError as error:
+            self._log.info("rebooting: %s", error)
+        return self._wait(self._deadline(self.rules.wait_s + BOOT_S, "the phone's return from a reboot"))
+
+    def _gone(self, state: str, trouble: PhoneError | None, first: FarmError, rungs: list[str]) -> PhoneGoneError:
+        if state == _SERVER_GONE:
+            reason = Reason.ADB_ERROR
+        elif state == ABSENT:
+            reason = Reason.DEVICE_LOST
+        elif state.startswith(("unauthorized", "authorizing")):
+            reason = Reason.UNAUTHORIZED
+        elif state != USABLE:
+            reason = Reason.DEVICE_OFFLINE
+        else:
+            reason = Reason.LINK_STALLED if isinstance(trouble, DeadlineError) else Reason.ADB_ERROR
+        tried = f"not back after {self.rules.wait_s:g} s ({', '.join(rungs)}): {_seen(state, trouble)}"
+        return PhoneGoneError(self._transport.name, f"{tried}; it began with: {first.message}", reason=reason)
+
+    def _recognise(self, first: FarmError, rungs: list[str]) -> Recovered:
+        """Tell a reboot from a drop, and another phone from ours.
+
+        Raises:
+            PhoneGoneError: another phone answers in the place of ours, or it was lost again.
+        """
+        transport, known = self._transport, self.known
+        deadline = self._deadline(HANDSHAKE_S + BOOT_S, "the phone's boot")
+        try:
+            boot_id = _text(transport.shell(["cat", "/proc/sys/kernel/random/boot_id"], deadline=deadline))
+            rebooted = bool(known.boot_id and boot_id and boot_id != known.boot_id)
+            boot_reason = self._await_boot(deadline) if rebooted else ""
+            answer = transport.shell(["cat", f"{transport.base_dir}/{ID_FILE}"], deadline=deadline)
+        except PhoneError as error:
+            raise PhoneGoneError(transport.name, f"lost again: {error.message}", reason=error.reason) from first
+        phone_id = read_id(answer.stdout) if answer.exit_code == 0 else None
+        if known.phone_id is not None and phone_id != known.phone_id and (rebooted or phone_id is not None):
+            raise PhoneGoneError(
+                transport.name,
+                "another phone answers under its serial",
+                remedy="plug the right one in again",
+                reason=Reason.DEVICE_LOST,
+            ) from first
+        known.boot_id = boot_id or known.boot_id
+        return Recovered(tuple(rungs), rebooted, boot_reason)
+
+    def _await_boot(self, deadline: Deadline) -> str:
+        """Wait until Android is up, where the phone tells, and return why the phone says it booted."""
+        while True:
+            answer = self._transport.shell(["getprop", "sys.boot_completed"], deadline=deadline)
+            if answer.exit_code != 0 or _text(answer) == "1":
+                break
+            deadline.remaining_s()
+            self._sleep(_LONGEST_PAUSE_S)
+        said = self._transport.shell(["getprop", "sys.boot.reason"], deadline=deadline)
+        return _text(said) or _text(self._transport.shell(["getprop", "ro.boot.bootreason"], deadline=deadline))
+
+
+def _usable(state: str, trouble: PhoneError | None) -> bool:
+    return state == USABLE and trouble is None
+
+
+def _seen(state: str, trouble: PhoneError | None) -> str:
+    if trouble is not None:
+        return trouble.message
+    return "adb does not list it" if state == ABSENT else f"adb lists it as {state}"
+
+
+def _text(result: ShellResult) -> str:
+    return result.stdout.decode("utf-8", "replace").strip()

@@ -1,0 +1,24 @@
+"""Nothing of ours runs or lies about on a phone."""
+
+from __future__ import annotations
+
+from harness.core.deadline import Deadline
+from harness.core.transport import Transport
+from harness.payload.probe import Probe
+
+TIDY_S = 60.0
+
+
+def tidy(transport: Transport, probe: Probe) -> None:
+    """End every run of ours on the phone and remove what runs and pushes left there. Only who has the lease may.
+
+    Raises:
+        PhoneError: the phone or the connection failed.
+    """
+    deadline = Deadline(TIDY_S, "tidying up on the phone", transport.name)
+    work, incoming = f"{transport.base_dir}/work", f"{transport.base_dir}/incoming"
+    listed = transport.shell(["ls", work], deadline=deadline)
+    for name in listed.stdout.decode("utf-8", "surrogateescape").splitlines() if listed.exit_code == 0 else ():
+        # Refused for a run that never began; one that has ended says so and is done with.
+        transport.shell([probe.path, "stop", f"{work}/{name}/probe"], deadline=deadline)
+    transport.shell(["rm", "-rf", work, incoming], deadline=deadline)
