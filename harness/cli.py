@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.commands import devices, models, reports
+from harness.commands import devices, doctor, models, reports
 from harness.commands.output import say, tell
 from harness.core.errors import ConfigError, FarmError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(devices.app, name="devices")
 app.add_typer(models.app, name="models")
+app.command("doctor", epilog="Example: mnn-farm doctor")(doctor.doctor)
 app.command("report", epilog="Example: mnn-farm report reports/20260101-120000-ab12 --out report.html")(reports.report)
 app.command("reasons", epilog="Example: mnn-farm reasons")(reports.reasons)
 # Providers of phones bring verbs of their own, e.g. `mnn-farm virtual`.

@@ -92,7 +92,7 @@ def ensure_server(server: AdbServer) -> int:
     Raises:
         HostError: something else listens there, it is on another computer and down, or it cannot be started.
     """
-    if _listens(server):
+    if listens(server):
         try:
             return server.version()
         except PhoneError as error:
@@ -120,7 +120,8 @@ def ensure_server(server: AdbServer) -> int:
         ) from error
 
 
-def _listens(server: AdbServer) -> bool:
+def listens(server: AdbServer) -> bool:
+    """Return whether anybody, adb server or not, takes connections there."""
     try:
         with socket.create_connection((server.host, server.port), timeout=ASK_SERVER_S):
             return True

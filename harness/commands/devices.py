@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console, RenderableType
@@ -13,12 +13,10 @@ from harness.commands.output import Adb, Json, print_json, say
 from harness.core.errors import ConfigError, FarmError
 from harness.core.ids import utc_now
 from harness.core.reasons import Reason
-from harness.fleet import show
-from harness.fleet.choose import Listed
-from harness.fleet.look import look_at_all, meet_for_id
-from harness.fleet.opening import describe
-from harness.fleet.servers import list_phones, read_servers
 from harness.phone.health import HealthStore
+
+if TYPE_CHECKING:
+    from harness.fleet.choose import Listed
 
 _NARROWEST = 120
 
@@ -37,6 +35,11 @@ def devices(context: typer.Context, as_json: Json = False, adb: Adb = None) -> N
     """
     if context.invoked_subcommand is not None:
         return
+    # Here and below, what reaches phones is imported when it is needed: other verbs do without.
+    from harness.fleet import show
+    from harness.fleet.look import look_at_all
+    from harness.fleet.servers import list_phones, read_servers
+
     listing = list_phones(read_servers(adb))
     phones = look_at_all(listing.phones, HealthStore(), utc_now())
     if as_json:
@@ -86,6 +89,8 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Show what failed on phones and on ports, as far as this computer saw it."""
+    from harness.fleet import show
+
     health = HealthStore()
     names = health.names()
     ids = list(names) if name is None else _known(health, name)
@@ -127,6 +132,9 @@ def _find(health: HealthStore, name: str, adb: str | None) -> str:
         ConfigError: nobody is called so, or several are.
         FarmError: the phone cannot be asked who it is, and is not known here.
     """
+    from harness.fleet.look import meet_for_id
+    from harness.fleet.servers import list_phones, read_servers
+
     known = _known(health, name)
     if name in known:
         return name
@@ -146,4 +154,6 @@ def _find(health: HealthStore, name: str, adb: str | None) -> str:
 
 
 def _one_of(phones: Iterable[Listed]) -> str:
+    from harness.fleet.choose import describe
+
     return f"name one of these: {', '.join(map(describe, phones)) or 'adb lists none'}"

@@ -52,6 +52,12 @@ def name_all(listed: Sequence[tuple[AdbServer, TransportInfo]]) -> list[Listed]:
     return named
 
 
+def describe(listed: Listed) -> str:
+    """Return one of adb's phones for people: name, state and model."""
+    model = f", {listed.info.model}" if listed.info.model else ""
+    return f"{listed.name} ({listed.info.state}{model})"
+
+
 @dataclass(frozen=True)
 class Traits:
     """What words look at. ``known`` tells whether facts were read; before, what is missing may still turn up.

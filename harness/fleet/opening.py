@@ -19,6 +19,7 @@ from harness.fleet.choose import (
     Traits,
     check_filters,
     check_names,
+    describe,
     traits_of_listed,
     traits_of_provided,
     unwanted_by,
@@ -216,12 +217,6 @@ class _Opening:
                 self._leave_out(one, one.why)
             elif one.phone is not None:
                 self._fleet.phones.append(one.phone)
-
-
-def describe(listed: Listed) -> str:
-    """Return one of adb's phones for people: name, state and model."""
-    model = f", {listed.info.model}" if listed.info.model else ""
-    return f"{listed.name} ({listed.info.state}{model})"
 
 
 def meet_phone(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None], terms: Terms) -> ConnectedPhone | Why:
