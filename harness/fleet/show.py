@@ -30,7 +30,8 @@ def phones_table(phones: Sequence[Seen]) -> Table:
     """Return the table for people."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("phone", "state", "model", "SoC", "tier", "RAM", "Android", "battery", "temp.", "lease", "usable"):
-        table.add_column(title, overflow="fold")
+        # What people copy or search for stays in one piece.
+        table.add_column(title, overflow="fold", no_wrap=title in ("phone", "state", "usable"))
     for seen in phones:
         table.add_row(
             seen.name,
