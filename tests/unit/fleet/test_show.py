@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -26,9 +27,8 @@ def text(table: Any) -> list[list[str]]:
     console = Console(width=300)
     with console.capture() as capture:
         console.print(table)
-    return [
-        [cell for cell in line.strip().split("  ") if cell] for line in capture.get().splitlines()[3:] if line.strip()
-    ]
+    lines = [line.strip() for line in capture.get().splitlines()[3:]]
+    return [re.split(r"\s{2,}", line) for line in lines if line]
 
 
 def failure(name: str, port: str, code: str, hours: int = 0) -> Failure:
