@@ -74,8 +74,9 @@ ADVICE: Final[dict[Reason, str]] = {
     Reason.OP_UNSUPPORTED: "Use the CPU for this model, or export it without the operator named in the detail.",
     Reason.LOW_BATTERY: "Charge the phone, then run again.",
     Reason.TOO_HOT: "Let the phone cool, then run again; raise `timeout_s` under `[cool]` if need be.",
-    Reason.BUSY: "`mnn-farm devices` shows who has it. Wait until it is free, then run again.",
-    Reason.HELD: "`mnn-farm devices` shows who holds it, why and until when; `mnn-farm devices release` ends it.",
+    Reason.BUSY: "See who has it with `mnn-farm devices`, wait until it is free, then run again.",
+    Reason.HELD: "See who holds it, why and until when with `mnn-farm devices`; when it is mended, "
+    "`mnn-farm devices release` ends the hold.",
     Reason.EXCLUDED: "Nothing to do: the plan says so.",
     Reason.OUT_OF_TIME: "Run again with more time, or with fewer cells.",
     Reason.PHONE_GONE: "Reconnect the phone, then run again.",
