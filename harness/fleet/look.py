@@ -11,15 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from harness.bench.lease import describe, lease_file, owner_is_dead
+from harness.bench.lease import lease_file, owner_is_dead
 from harness.bench.phone import open_transport
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
-from harness.core.reasons import Reason
 from harness.core.transport import Transport
 from harness.fleet.choose import Listed
 from harness.fleet.opening import MAX_AT_ONCE, free_bytes
-from harness.fleet.states import Why, why_booting, why_error, why_full, why_held, why_state
+from harness.fleet.states import Why, why_booting, why_error, why_full, why_held, why_held_by, why_state
 from harness.payload.probe import Probe
 from harness.payload.probe_lease import Lease
 from harness.phone.battery import parse_battery
@@ -121,7 +120,7 @@ def _asked(seen: Seen, transport: Transport, rules: TierRules) -> Seen:
         id=None if identity is None else identity.id,
         lease=lease,
         # The next run takes over at once what a dead process of this computer has left.
-        why=None if lease is None or owner_is_dead(lease) else Why(Reason.BUSY.code, describe(lease), "wait for it"),
+        why=None if lease is None or owner_is_dead(lease) else why_held_by(lease),
     )
 
 

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from harness.adb.server import AdbServer
+from harness.bench.lease import lease_file, owner_is_dead
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone, Terms, connect, open_transport
 from harness.core.deadline import Deadline
-from harness.core.errors import FarmError
+from harness.core.errors import FarmError, PhoneError
 from harness.core.ids import utc_now
 from harness.core.provider import Endpoint, Provider, load_provider
 from harness.core.transport import Transport
@@ -36,9 +37,11 @@ from harness.fleet.states import (
     why_error,
     why_full,
     why_held,
+    why_held_by,
     why_state,
 )
 from harness.fleet.words import Words
+from harness.payload.probe import Probe
 from harness.phone.getprop import parse_getprop
 from harness.phone.health import HealthStore
 from harness.plan.tiers import TierRules, load_tier_rules
@@ -48,7 +51,8 @@ READY_S = 20.0
 MAX_AT_ONCE = 16
 
 Say = Callable[[str, str], None]
-Meet = Callable[[Endpoint, TierRules, Callable[[str], None], Terms], "ConnectedPhone | Why"]
+# Endpoint, rules, where to say what is done, terms, and whether to take the phone or only to look at it.
+Meet = Callable[[Endpoint, TierRules, Callable[[str], None], Terms, bool], "ConnectedPhone | Why"]
 
 
 @dataclass
@@ -176,7 +180,7 @@ class _Opening:
 
     def _look(self, one: _Candidate) -> _Candidate:
         """Connect a phone against which nothing speaks, without taking it."""
-        met = self._met(one, replace(self._terms, purpose=""))
+        met = self._met(one, take=False)
         if met.phone is None:
             return met
         hold = self._health.held(met.phone.identity.id, utc_now())
@@ -185,14 +189,14 @@ class _Opening:
 
     def _take(self, one: _Candidate) -> _Candidate:
         """Take a phone that takes part."""
-        return self._met(one, self._terms)
+        return self._met(one, take=True)
 
-    def _met(self, one: _Candidate, terms: Terms) -> _Candidate:
+    def _met(self, one: _Candidate, *, take: bool) -> _Candidate:
         if one.why is not None:
             return one
         name = one.endpoint.name
         try:
-            phone = self._meet_phone(one.endpoint, self._rules, lambda what: self._say(name, what), terms)
+            phone = self._meet_phone(one.endpoint, self._rules, lambda what: self._say(name, what), self._terms, take)
         except FarmError as error:
             phone = why_error(error, name)
         return replace(one, why=phone, phone=None) if isinstance(phone, Why) else replace(one, phone=phone)
@@ -219,14 +223,35 @@ class _Opening:
                 self._fleet.phones.append(one.phone)
 
 
-def meet_phone(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None], terms: Terms) -> ConnectedPhone | Why:
-    """Connect a phone, unless it is not ready.
+def meet_phone(
+    endpoint: Endpoint, rules: TierRules, say: Callable[[str], None], terms: Terms, take: bool
+) -> ConnectedPhone | Why:
+    """Connect a phone, unless it is not ready or somebody has it whom nobody wants to wait for.
 
     Raises:
         FarmError: it cannot be used; the error says why and whose fault it is.
     """
-    why = why_not_ready(open_transport(endpoint))
-    return connect(endpoint, rules, say, terms) if why is None else why
+    if take:
+        return connect(endpoint, rules, say, terms)
+    try:
+        transport = open_transport(endpoint)
+        why = why_not_ready(transport)
+        if why is None and terms.purpose and not terms.wait_lease_s:
+            why = why_busy(transport, say)
+    except PhoneError:
+        why = None  # connecting meets it too, and does something about it
+    return connect(endpoint, rules, say, replace(terms, purpose="")) if why is None else why
+
+
+def why_busy(transport: Transport, say: Callable[[str], None]) -> Why | None:
+    """Ask a phone whether somebody has it, before its facts are read, which would disturb what they measure.
+
+    Raises:
+        PhoneError: the phone or the connection failed.
+    """
+    holder = Probe.install(transport, progress=say).show_lease(lease_file(transport.base_dir)).holder
+    # What a dead process of this computer has left, the next run takes over at once.
+    return None if holder is None or owner_is_dead(holder) else why_held_by(holder)
 
 
 def why_not_ready(transport: Transport) -> Why | None:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.bench.lease import describe
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
+from harness.payload.probe_lease import Lease
 from harness.phone.health import Hold
 from harness.store.schema import LeftOut
 
@@ -102,3 +104,8 @@ def why_full(free_bytes: int | None) -> Why | None:
 def why_held(hold: Hold, name: str) -> Why:
     """Return a hold as the reason why a phone takes no part."""
     return Why(Reason.HELD.code, hold.text, f"mnn-farm devices release {name}")
+
+
+def why_held_by(holder: Lease) -> Why:
+    """Return somebody's lease as the reason why a phone takes no part."""
+    return Why(Reason.BUSY.code, f"in use by {describe(holder)}", "wait for them, or run without it")

@@ -95,6 +95,7 @@ def _prepare(config: pytest.Config) -> int | None:
         sys.stderr.write(f"mnn-farm: {found}; connect one, or try without: pytest --devices virtual:2\n")
         return int(ExitStatus.NO_PHONE)
     if config.getoption("--dry-run-plan"):
+        _name_left_out(fleet.left_out)
         for line in describe_dry_run(request, fleet.phones):
             sys.stdout.write(f"{line}\n")
         return int(ExitStatus.OK)

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from harness.adb.server import AdbServer
 from harness.bench.lease import lease_file
 from harness.bench.phone import open_transport
+from harness.cli import app
 from harness.core.adbprogram import find_adb
 from harness.core.deadline import Deadline
 from harness.core.provider import Endpoint
@@ -46,23 +48,9 @@ class Lab:
         self.control(self.low).inject(fault)
         until(lambda: self.state(self.low.transport_serial) == fault, f"the state {fault}")
 
-    def _run(self, argv: list[str]) -> tuple[int, str, str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "ANDROID_"))}
-        env = {**kept, "COLUMNS": "250", "MNN_FARM_STATE": str(self.home / "state")}
-        done = subprocess.run(
-            [sys.executable, "-m", *argv],
-            env=env,
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, done.stdout, done.stderr
-
     def farm(self, *args: str) -> tuple[int, str, str]:
-        return self._run(["harness.cli", *args])
+        result = CliRunner().invoke(app, args, env={"MNN_FARM_STATE": str(self.home / "state")})
+        return result.exit_code, result.stdout, result.stderr
 
     def seen(self) -> dict[str, dict[str, Any]]:
         status, out, err = self.farm("devices", "--json", "--adb", self.adb)
@@ -70,9 +58,14 @@ class Lab:
         return {phone["name"]: phone for phone in json.loads(out)["phones"]}
 
     def pytest(self, *args: str) -> tuple[int, str]:
-        argv = ["pytest", "-q", "-p", "no:cacheprovider", "--adb", self.adb, "--plan", "smoke", *args]
-        status, out, err = self._run(argv)
-        return status, out + err
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "ANDROID_"))}
+        env = {**kept, "COLUMNS": "250", "MNN_FARM_STATE": str(self.home / "state")}
+        argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--adb", self.adb, "--plan", "smoke"]
+        done = subprocess.run(
+            [*argv, *args], env=env, cwd=self.home, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout + done.stderr
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -118,7 +111,11 @@ def test_a_lease_is_shown_with_its_holder_and_makes_the_phone_busy(lab: Lab) -> 
         phone = lab.seen()[serial(lab.high)]
         assert (phone["usable"], phone["why"]["code"]) == (False, "busy")
         assert (phone["lease"]["owner"], phone["lease"]["host"], phone["lease"]["purpose"]) == ("ada", "lab9", "soak")
-        assert phone["why"]["reason"].startswith("ada on lab9 for soak, at least ")
+        assert phone["why"]["reason"].startswith("in use by ada on lab9 for soak, at least ")
+        status, text = lab.pytest("--devices", serial(lab.high))
+        assert status == 11
+        assert f"{serial(lab.high)} was left out: in use by ada on lab9 for soak" in text
+        assert "reading facts" not in text
     finally:
         probe.end_lease(lease_file(transport.base_dir), taken.holder.id)
 
@@ -155,14 +152,16 @@ def test_a_held_phone_is_known_again_released_and_in_the_history(lab: Lab) -> No
     assert lab.seen()[name]["usable"] is True
 
 
-def test_filters_choose_by_facts_and_what_is_left_out_is_in_the_run_folder(lab: Lab) -> None:
+def test_who_is_left_out_is_in_the_run_folder_and_does_not_stop_the_others(lab: Lab) -> None:
     lab.break_low("unauthorized")
+    lab.adb = f"127.0.0.1:1,{lab.adb}"
     status, text = lab.pytest("--devices", "tier=high", "--run-dir", "out", "--threads=1", "--repeats=1")
     assert status == 0, text
     info = RunFolder(lab.home / "out").read_info()
     assert [member.phone.tier for member in info.fleet] == ["high"]
-    [left] = info.left_out
-    assert (left.name, left.code, left.reason) == (serial(lab.low), "unauthorized", "adb lists it as unauthorized")
+    silent, low = info.left_out
+    assert (silent.name, silent.code) == ("adb server 127.0.0.1:1", "adb_error")
+    assert (low.name, low.code, low.reason) == (serial(lab.low), "unauthorized", "adb lists it as unauthorized")
     assert f"left out: {serial(lab.low)}: adb lists it as unauthorized (unlock the phone" in text
 
 
@@ -189,12 +188,7 @@ def test_a_phone_under_two_addresses_takes_part_once(lab: Lab) -> None:
         subprocess.run([*adb, "disconnect", f"localhost:{port}"], capture_output=True, timeout=20, check=True)
 
 
-def test_a_server_that_does_not_answer_does_not_stop_the_others(lab: Lab) -> None:
-    lab.adb = f"127.0.0.1:1,{lab.adb}"
-    status, text = lab.pytest("--devices", "model=Fennel*", "--run-dir", "out", "--threads=1", "--repeats=1")
-    assert status == 0, text
-    [left] = RunFolder(lab.home / "out").read_info().left_out
-    assert (left.name, left.code) == ("adb server 127.0.0.1:1", "adb_error")
+def test_no_server_that_answers_is_no_phone(lab: Lab) -> None:
     lab.adb = "127.0.0.1:1"
     status, text = lab.pytest("--devices", "all")
     assert status == 11

@@ -62,8 +62,8 @@ class Lab:
         self.taken: list[str] = []
 
     def open(self, spec: str, *lines: TransportInfo) -> Fleet:
-        def meet(endpoint: Endpoint, _rules: object, _say: object, terms: Terms) -> ConnectedPhone | Why:
-            (self.taken if terms.purpose else self.met).append(endpoint.name)
+        def meet(endpoint: Endpoint, _rules: object, _say: object, _terms: Terms, take: bool) -> ConnectedPhone | Why:
+            (self.taken if take else self.met).append(endpoint.name)
             return self.meets.get(endpoint.name, phone)(endpoint)
 
         server = Server("127.0.0.1", 5037, lines)
