@@ -17,7 +17,8 @@ from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
 from harness.core.transport import Transport
 from harness.fleet.choose import Listed
-from harness.fleet.opening import MAX_AT_ONCE, free_bytes
+from harness.fleet.meeting import free_bytes
+from harness.fleet.opening import MAX_AT_ONCE
 from harness.fleet.states import Why, why_booting, why_error, why_full, why_held, why_held_by, why_state
 from harness.payload.probe import Probe
 from harness.payload.probe_lease import Lease

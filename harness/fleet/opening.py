@@ -7,14 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from harness.adb.server import AdbServer
-from harness.bench.lease import lease_file, owner_is_dead
 from harness.bench.leave import leave_as_found
-from harness.bench.phone import ConnectedPhone, Terms, connect, open_transport
-from harness.core.deadline import Deadline
-from harness.core.errors import FarmError, PhoneError
+from harness.bench.phone import ConnectedPhone, Terms
+from harness.core.errors import FarmError
 from harness.core.ids import utc_now
 from harness.core.provider import Endpoint, Provider, load_provider
-from harness.core.transport import Transport
 from harness.fleet.choose import (
     Listed,
     Traits,
@@ -26,29 +23,17 @@ from harness.fleet.choose import (
     unwanted_by,
     wanted,
 )
+from harness.fleet.meeting import meet_phone
 from harness.fleet.same import Connection, second_connections
 from harness.fleet.servers import Listing, list_phones
-from harness.fleet.states import (
-    EXCLUDED,
-    SAME_PHONE,
-    Why,
-    parse_df_free,
-    why_booting,
-    why_error,
-    why_full,
-    why_held,
-    why_held_by,
-    why_state,
-)
+from harness.fleet.states import EXCLUDED, SAME_PHONE, Why, why_error, why_held, why_state
 from harness.fleet.words import Words
-from harness.payload.probe import Probe
-from harness.phone.getprop import parse_getprop
 from harness.phone.health import HealthStore
 from harness.plan.tiers import TierRules, load_tier_rules
 from harness.store.schema import LeftOut
 
-READY_S = 20.0
-MAX_AT_ONCE = 16
+MAX_AT_ONCE = 64
+"""So many phones are met side by side; those that hang until their deadlines must not keep others waiting."""
 
 Say = Callable[[str, str], None]
 # Endpoint, rules, where to say what is done, terms, and whether to take the phone or only to look at it.
@@ -155,7 +140,11 @@ class _Opening:
         seen = {one.endpoint.name: one.traits for one in met}
         check_filters(self._words, [seen.get(one.traits.name, one.traits) for one in there], shown)
         kept = self._without_second_connections(one for one in met if self._chosen(one) is not False)
-        self._sort(self._side_by_side(self._take, kept) if self._terms.purpose else kept)
+        order = {one.traits.name: number for number, one in enumerate(kept)}
+        for one in self._side_by_side(self._take, kept):
+            if one.why is not None:
+                self._leave_out(one, one.why)
+        self._fleet.phones.sort(key=lambda phone: order[phone.name])
 
     def _chosen(self, one: _Candidate) -> bool | None:
         return wanted(self._words.wanted, one.traits) if one.traits.from_adb else True
@@ -188,8 +177,11 @@ class _Opening:
         return replace(met, traits=traits, why=None if hold is None else why_held(hold, one.endpoint.name))
 
     def _take(self, one: _Candidate) -> _Candidate:
-        """Take a phone that takes part."""
-        return self._met(one, take=True)
+        """Take a phone that takes part; from now on it is the fleet's, whatever becomes of the others."""
+        taken = self._met(one, take=True) if self._terms.purpose else one
+        if taken.why is None and taken.phone is not None:
+            self._fleet.phones.append(taken.phone)
+        return taken
 
     def _met(self, one: _Candidate, *, take: bool) -> _Candidate:
         if one.why is not None:
@@ -214,58 +206,3 @@ class _Opening:
             if one.traits.name in second:
                 self._leave_out(one, second[one.traits.name])
         return [one for one in kept if one.traits.name not in second]
-
-    def _sort(self, met: Iterable[_Candidate]) -> None:
-        for one in met:
-            if one.why is not None:
-                self._leave_out(one, one.why)
-            elif one.phone is not None:
-                self._fleet.phones.append(one.phone)
-
-
-def meet_phone(
-    endpoint: Endpoint, rules: TierRules, say: Callable[[str], None], terms: Terms, take: bool
-) -> ConnectedPhone | Why:
-    """Connect a phone, unless it is not ready or somebody has it whom nobody wants to wait for.
-
-    Raises:
-        FarmError: it cannot be used; the error says why and whose fault it is.
-    """
-    if take:
-        return connect(endpoint, rules, say, terms)
-    try:
-        transport = open_transport(endpoint)
-        why = why_not_ready(transport)
-        if why is None and terms.purpose and not terms.wait_lease_s:
-            why = why_busy(transport, say)
-    except PhoneError:
-        why = None  # connecting meets it too, and does something about it
-    return connect(endpoint, rules, say, replace(terms, purpose="")) if why is None else why
-
-
-def why_busy(transport: Transport, say: Callable[[str], None]) -> Why | None:
-    """Ask a phone whether somebody has it, before its facts are read, which would disturb what they measure.
-
-    Raises:
-        PhoneError: the phone or the connection failed.
-    """
-    holder = Probe.install(transport, progress=say).show_lease(lease_file(transport.base_dir)).holder
-    # What a dead process of this computer has left, the next run takes over at once.
-    return None if holder is None or owner_is_dead(holder) else why_held_by(holder)
-
-
-def why_not_ready(transport: Transport) -> Why | None:
-    """Ask a phone that adb can reach whether it has booted and has room; ``None``: it is ready.
-
-    Raises:
-        PhoneError: the phone or the connection failed.
-    """
-    deadline = Deadline(READY_S, "asking whether the phone is ready", transport.name)
-    why = why_booting(parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout))
-    return why if why is not None else why_full(free_bytes(transport, deadline))
-
-
-def free_bytes(transport: Transport, deadline: Deadline) -> int | None:
-    """Return the free bytes where our folder on the phone lies or will lie; ``None`` when it does not tell."""
-    parent = transport.base_dir.rpartition("/")[0] or "/"
-    return parse_df_free(transport.shell(["df", "-k", parent], deadline=deadline).stdout)

@@ -116,7 +116,10 @@ class HealthStore:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder if folder is not None else state_dir("health")
+        try:
+            self._folder = folder if folder is not None else state_dir("health")
+        except OSError as error:
+            raise _unusable(error.filename or "health", error) from error
 
     def hold(
         self,
@@ -152,8 +155,8 @@ class HealthStore:
 
     def held(self, phone_id: str, now: datetime) -> Hold | None:
         """Return the hold that is in force; one that is over is none."""
-        with self._changing(phone_id) as history:
-            return history.hold if history.hold is not None and history.hold.holds_at(now) else None
+        hold = self._history(phone_id).hold
+        return hold if hold is not None and hold.holds_at(now) else None
 
     def note_failure(self, phone_id: str, name: str, port: str, reason_code: str, detail: str, now: datetime) -> None:
         """Keep in mind that something failed on a phone."""
@@ -190,8 +193,7 @@ class HealthStore:
 
     def failures(self, phone_id: str) -> tuple[Failure, ...]:
         """Return what failed on a phone, oldest first."""
-        with self._changing(phone_id) as history:
-            return history.failures
+        return self._history(phone_id).failures
 
     def failures_of_port(self, port: str) -> tuple[Failure, ...]:
         """Return what failed on phones at this port, oldest first: a bad cable follows the port, not the phone."""
@@ -207,12 +209,20 @@ class HealthStore:
         return {history.phone_id: history.name for history in self._all()}
 
     def _all(self) -> list[_History]:
-        found = []
-        for file in sorted(self._folder.glob("*.json")):
-            if _ID.fullmatch(file.stem):
-                with self._changing(file.stem) as history:
-                    found.append(history)
-        return found
+        files = sorted(self._folder.glob("*.json"))
+        return [self._history(file.stem) for file in files if _ID.fullmatch(file.stem)]
+
+    def _history(self, phone_id: str) -> _History:
+        """Read without the lock: files are replaced whole. Only a damaged one needs it, to be set aside once."""
+        file = self._file(phone_id)
+        try:
+            history = _parse(file, phone_id)
+        except OSError as error:
+            raise _unusable(file, error) from error
+        if isinstance(history, _History):
+            return history
+        with self._changing(phone_id) as mended:
+            return mended
 
     def _file(self, phone_id: str) -> Path:
         if _ID.fullmatch(phone_id) is None:
@@ -227,32 +237,42 @@ class HealthStore:
             with FileLock(file.with_suffix(".lock"), timeout=LOCK_TIMEOUT_S):
                 yield _read(file, phone_id)
         except OSError as error:  # the lock's Timeout is one too
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            raise HostError(
-                f"{file} cannot be used ({error.strerror or error})",
-                remedy="make room on this computer" if full else "check that folder; MNN_FARM_STATE moves it",
-                reason=Reason.HOST_DISK_FULL if full else None,
-            ) from error
+            raise _unusable(file, error) from error
 
     def _write(self, history: _History) -> None:
         write_atomically(self._file(history.phone_id), history.model_dump_json(by_alias=True, indent=1).encode())
+
+
+def _unusable(what: Path | str, error: OSError) -> HostError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return HostError(
+        f"{what} cannot be used ({error.strerror or error})",
+        remedy="make room on this computer" if full else "check that folder; MNN_FARM_STATE moves it",
+        reason=Reason.HOST_DISK_FULL if full else None,
+    )
 
 
 def _failure(phone_id: str, name: str, port: str, code: str, detail: str, now: datetime) -> Failure:
     return Failure(phone_id=phone_id, name=name, port=port, code=code, detail=detail[:_MAX_DETAIL], at=now)
 
 
-def _read(file: Path, phone_id: str) -> _History:
+def _parse(file: Path, phone_id: str) -> _History | str:
+    """Return what a file holds, an empty history if there is none, or what is wrong with it."""
     try:
         history = _History.model_validate_json(file.read_bytes())
-        if history.phone_id == phone_id:
-            return history
-        problem = f"it is about {history.phone_id}"
     except FileNotFoundError:
         return _History(phone_id=phone_id)
     except ValidationError as error:
-        problem = f"{error.error_count()} errors, e.g. {error.errors()[0]['msg']}"
+        return f"{error.error_count()} errors, e.g. {error.errors()[0]['msg']}"
+    return history if history.phone_id == phone_id else f"it is about {history.phone_id}"
+
+
+def _read(file: Path, phone_id: str) -> _History:
+    """Read under the lock; a damaged file is set aside."""
+    history = _parse(file, phone_id)
+    if isinstance(history, _History):
+        return history
     aside = file.with_suffix(".damaged")
-    _log.warning("%s is no phone's health (%s); it was set aside as %s", file, problem, aside.name)
+    _log.warning("%s is no phone's health (%s); it was set aside as %s", file, history, aside.name)
     file.replace(aside)
     return _History(phone_id=phone_id)

@@ -12,13 +12,12 @@ import pytest
 
 from harness.adb.server import AdbServer, TransportInfo
 from harness.bench.phone import ConnectedPhone, Terms
-from harness.core.deadline import Deadline
 from harness.core.errors import ConfigError, FarmError, PhoneLostError
 from harness.core.ids import utc_now
 from harness.core.provider import Endpoint
 from harness.core.reasons import Reason
-from harness.core.transport import ShellResult
-from harness.fleet.opening import Fleet, open_fleet, why_not_ready
+from harness.fleet import opening
+from harness.fleet.opening import Fleet, open_fleet
 from harness.fleet.states import Why
 from harness.fleet.words import read_words
 from harness.phone.facts import DriverListing, build_facts
@@ -185,29 +184,16 @@ def test_a_hold_that_is_over_holds_nobody(lab: Lab) -> None:
     assert names(lab.open("all", line("a"))) == ["a"]
 
 
-class Asked:
-    """A transport that answers ``getprop`` and ``df``."""
+def test_phones_that_were_taken_are_the_fleets_when_another_breaks_off_the_opening(lab: Lab) -> None:
+    def breaks(endpoint: Endpoint) -> ConnectedPhone | Why:
+        if "b" in lab.taken:
+            raise KeyboardInterrupt
+        return phone(endpoint)
 
-    name = "toy"
-    base_dir = "/data/local/tmp/mnn-farm"
-
-    def __init__(self, getprop: bytes, df: bytes) -> None:
-        self._answers = {"getprop": getprop, "df -k /data/local/tmp": df}
-
-    def shell(self, argv: list[str], *, deadline: Deadline) -> ShellResult:
-        return ShellResult(0, self._answers[" ".join(argv)], b"")
-
-
-@pytest.mark.parametrize(
-    ("getprop", "free_kb", "code"),
-    [
-        (b"[ro.build.version.sdk]: [34]\n[sys.boot_completed]: [1]\n", 9_000_000, None),
-        (b"[ro.build.version.sdk]: [34]\n", 9_000_000, "booting"),
-        (b"[ro.build.version.sdk]: [34]\n[sys.boot_completed]: [1]\n", 400, "no_space"),
-        (b"", 9_000_000, None),
-    ],
-)
-def test_a_phone_is_asked_whether_it_is_ready(getprop: bytes, free_kb: int, code: str | None) -> None:
-    df = b"Filesystem 1K-blocks Used Available Use%% Mounted on\n/dev/x 10000000 1 %d 1%% /data\n" % free_kb
-    why = why_not_ready(cast(Any, Asked(getprop, df)))
-    assert (None if why is None else why.code) == code
+    lab.meets["b"] = breaks
+    left: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "leave_as_found", lambda one, _say: left.append(one.name))
+        with pytest.raises(KeyboardInterrupt):
+            lab.open("all", line("a"), line("b"), line("c"))
+    assert sorted(left) == ["a", "c"]

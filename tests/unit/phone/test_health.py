@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -146,3 +147,25 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(HostError, match=r"cannot be used .* MNN_FARM_STATE moves it"):
         HealthStore(tmp_path / "file").held(ONE, NOW)
+
+
+def test_looking_leaves_nothing_behind(store: HealthStore, tmp_path: Path) -> None:
+    assert store.held(ONE, NOW) is None
+    assert store.failures_of_port("1-4") == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MNN_FARM_STATE", str(tmp_path / "file"))
+    with pytest.raises(HostError, match=r"cannot be used .* MNN_FARM_STATE moves it"):
+        HealthStore()
+
+
+def test_processes_that_note_at_once_lose_nothing(store: HealthStore, tmp_path: Path) -> None:
+    def note(number: int) -> None:
+        HealthStore(tmp_path).note_failure(ONE, "toy", "1-4", "noisy", str(number), NOW)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(note, range(24)))
+    assert sorted(int(failure.detail) for failure in store.failures(ONE)) == list(range(24))
