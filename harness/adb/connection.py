@@ -37,10 +37,15 @@ class _QuietConnection(AdbConnection):  # type: ignore[misc]  # adbutils carries
 
 
 class HostConnection:
-    """A socket to the adb server, used for one request; ``phone`` is only for messages."""
+    """A socket to the adb server, used for one request; ``phone`` is only for messages.
 
-    def __init__(self, host: str, port: int, phone: str, deadline: Deadline) -> None:
+    With ``idle_s`` each single sending and reading has that deadline of its own: whoever moves gigabytes notices long
+    before the whole is late that nothing moves any more.
+    """
+
+    def __init__(self, host: str, port: int, phone: str, deadline: Deadline, idle_s: float | None = None) -> None:
         self._phone = phone
+        self.idle_s = idle_s
         self._deadline = deadline
         try:
             self._wire = _QuietConnection(host, port)
@@ -89,21 +94,23 @@ class HostConnection:
 
     def send(self, data: bytes | memoryview) -> None:
         """Send all of ``data``."""
+        left = self._left()
         try:
-            self.socket.settimeout(self._deadline.remaining_s())
+            self.socket.settimeout(left.remaining_s())
             self.socket.sendall(data)
         except TimeoutError:
-            raise self._late() from None
+            raise _late(left) from None
         except OSError as error:
             raise PhoneLostError(self._phone, f"the connection broke while sending ({error})") from error
 
     def read_some(self, limit: int) -> bytes:
         """Read what is there, at most ``limit`` bytes; ``b""`` at the end."""
+        left = self._left()
         try:
-            self.socket.settimeout(self._deadline.remaining_s())
+            self.socket.settimeout(left.remaining_s())
             return self.socket.recv(limit)
         except TimeoutError:
-            raise self._late() from None
+            raise _late(left) from None
         except OSError as error:
             raise PhoneLostError(self._phone, f"the connection broke ({error})") from error
 
@@ -121,8 +128,14 @@ class HostConnection:
             buffer += chunk
         return bytes(buffer)
 
-    def _late(self) -> DeadlineError:
-        return DeadlineError(self._phone, self._deadline.what, self._deadline.seconds)
+    def _left(self) -> Deadline:
+        if self.idle_s is None:
+            return self._deadline
+        return self._deadline.within(self.idle_s, f"a step of {self._deadline.what}")
+
+
+def _late(deadline: Deadline) -> DeadlineError:
+    return DeadlineError(deadline.phone, deadline.what, deadline.seconds)
 
 
 def failure(phone: str, text: str) -> PhoneError:

@@ -18,6 +18,10 @@ from harness.core.provider import Endpoint
 from harness.core.transport import ABSENT, STDOUT, Progress, PushItem, ShellResult
 
 BASE_DIR = "/data/local/tmp/mnn-farm"
+# adbd takes a request at once, whatever becomes of it then.
+OPEN_S = 10.0
+# A phone whose storage is busy takes nothing for some seconds; a link on which nothing moves for so long is dead.
+TRANSFER_STALL_S = 60.0
 
 
 class AdbTransport:
@@ -83,14 +87,14 @@ class AdbTransport:
 
     def push(self, items: Sequence[PushItem], *, deadline: Deadline, progress: Progress | None = None) -> None:
         """Push files over one connection; see the protocol."""
-        with self._open("sync:", deadline) as connection:
+        with self._open("sync:", deadline, TRANSFER_STALL_S) as connection:
             session = SyncSession(connection, self.name)
             for item in items:
                 session.push(item, progress)
 
     def pull(self, remote: str, local: Path, *, deadline: Deadline) -> None:
         """Pull one file; see the protocol."""
-        with self._open("sync:", deadline) as connection:
+        with self._open("sync:", deadline, TRANSFER_STALL_S) as connection:
             SyncSession(connection, self.name).pull(remote, local)
 
     def state(self) -> str:
@@ -127,10 +131,11 @@ class AdbTransport:
         return same[0] if same else None
 
     @contextmanager
-    def _open(self, service: str, deadline: Deadline) -> Iterator[HostConnection]:
+    def _open(self, service: str, deadline: Deadline, idle_s: float | None = None) -> Iterator[HostConnection]:
         """Connect to the phone's transport, then to a service on it: one connection, two requests."""
         chosen = f"transport-id:{self._transport_id}" if self._transport_id else f"transport:{self.serial}"
-        with HostConnection(self._server.host, self._server.port, self.name, deadline) as connection:
+        with HostConnection(self._server.host, self._server.port, self.name, deadline, OPEN_S) as connection:
             connection.request(f"host:{chosen}")
             connection.request(service)
+            connection.idle_s = idle_s
             yield connection

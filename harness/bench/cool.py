@@ -64,7 +64,7 @@ def wait_until_cool(
         zone, value = seen  # a zone that falls silent has not become cool
         if value < cool.below_c:
             return Cooled()
-        if reading is not None and value <= cool.plateau_limit_c and window.is_flat(cool.plateau_c_per_min):
+        if value <= cool.plateau_limit_c and window.is_flat(cool.plateau_c_per_min):
             return Cooled(
                 note=f"{zone} stays at {value:.1f} °C, within {cool.plateau_c_per_min:g} °C a minute: "
                 f"above {cool.below_c:g} °C, but as cool as the phone gets here"

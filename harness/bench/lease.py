@@ -70,6 +70,11 @@ def owner_is_dead(holder: Lease) -> bool:
         return False
 
 
+def is_ours(holder: Lease) -> bool:
+    """Whether a lease is this very process's: its answer was lost, or the connection that took it."""
+    return holder.owner == this_owner() and holder.host == this_host()
+
+
 def describe(holder: Lease) -> str:
     """Return who has a phone, for people."""
     person = _OWNER.sub("", holder.owner)
@@ -101,6 +106,9 @@ class PhoneLease:
             if answer.state == "taken" and answer.holder is not None:
                 self.id = answer.holder.id
                 self.notes.append("the lease had lapsed and was taken again")
+        elif answer.holder is not None and is_ours(answer.holder):
+            self.id = answer.holder.id
+            return
         if answer.state != "taken":
             whose = describe(answer.holder) if answer.holder is not None else "somebody"
             raise FarmError(
@@ -145,6 +153,8 @@ def take(
             if answer.previous is not None:
                 again = "rebooted" if answer.previous.boot_id != holder.boot_id else "lapsed"
                 notes.append(f"taken over from {_OWNER.sub('', answer.previous.owner)}, whose lease {again}")
+            return PhoneLease(probe, phone, file, purpose, holder.id, notes)
+        if holder is not None and is_ours(holder):
             return PhoneLease(probe, phone, file, purpose, holder.id, notes)
         if holder is not None and owner_is_dead(holder):
             probe.end_lease(file, holder.id)

@@ -90,6 +90,7 @@ class Ladder:
         self._log.info("trouble: %s", error)
         rungs: list[str] = []
         state, trouble = self._look()
+        stalled = isinstance(trouble, DeadlineError)
         if not _usable(state, trouble):
             rungs.append("reconnect")
             state, trouble = self._wait(self._deadline(self.rules.wait_s, "the phone's return"))
@@ -97,7 +98,7 @@ class Ladder:
             rungs.append("reboot")
             state, trouble = self._reboot()
         if not _usable(state, trouble):
-            raise self._gone(state, trouble, error, rungs)
+            raise self._gone(Reason.LINK_STALLED if stalled else _reason(state, trouble), state, trouble, error, rungs)
         recovered = self._recognise(error, rungs)
         self._log.info("it answers again (%s)", ", ".join((*recovered.rungs, "rebooted")[: len(rungs) + 1]) or "retry")
         return recovered
@@ -127,7 +128,9 @@ class Ladder:
         """
         nonce = secrets.token_hex(_NONCE_BYTES // 2)
         argv = ["sh", "-c", f'printf %s "$0"; exit {_EXIT_CODE}', nonce]
-        answer = self._transport.shell(argv, deadline=self._deadline(HANDSHAKE_S, "an answer of its shell"))
+        answer = self._transport.shell(
+            argv, deadline=self._deadline(min(HANDSHAKE_S, self.rules.stall_s), "an answer of its shell")
+        )
         if answer != ShellResult(_EXIT_CODE, nonce.encode(), b""):
             raise AdbFailedError(self._transport.name, "what its shell prints does not arrive as it was sent")
 
@@ -141,13 +144,13 @@ class Ladder:
             self._say(f"waiting for the phone: {_seen(state, trouble)}")
             if state in (ABSENT, _SERVER_GONE) or self._clock() >= kick_at:
                 kick_at = self._clock() + _KICK_AGAIN_S
-                self._reconnect()
+                self._reconnect(deadline)
             self._sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
-    def _reconnect(self) -> None:
+    def _reconnect(self, deadline: Deadline) -> None:
         try:
-            self._transport.reconnect(deadline=self._deadline(RECONNECT_S, "reconnecting"))
+            self._transport.reconnect(deadline=deadline.within(RECONNECT_S, "reconnecting"))
         except FarmError as error:
             self._log.info("reconnecting: %s", error)
 
@@ -159,17 +162,9 @@ class Ladder:
             self._log.info("rebooting: %s", error)
         return self._wait(self._deadline(self.rules.wait_s + BOOT_S, "the phone's return from a reboot"))
 
-    def _gone(self, state: str, trouble: PhoneError | None, first: FarmError, rungs: list[str]) -> PhoneGoneError:
-        if state == _SERVER_GONE:
-            reason = Reason.ADB_ERROR
-        elif state == ABSENT:
-            reason = Reason.DEVICE_LOST
-        elif state.startswith(("unauthorized", "authorizing")):
-            reason = Reason.UNAUTHORIZED
-        elif state != USABLE:
-            reason = Reason.DEVICE_OFFLINE
-        else:
-            reason = Reason.LINK_STALLED if isinstance(trouble, DeadlineError) else Reason.ADB_ERROR
+    def _gone(
+        self, reason: Reason, state: str, trouble: PhoneError | None, first: FarmError, rungs: list[str]
+    ) -> PhoneGoneError:
         tried = f"not back after {self.rules.wait_s:g} s ({', '.join(rungs)}): {_seen(state, trouble)}"
         return PhoneGoneError(self._transport.name, f"{tried}; it began with: {first.message}", reason=reason)
 
@@ -209,6 +204,19 @@ class Ladder:
             self._sleep(_LONGEST_PAUSE_S)
         said = self._transport.shell(["getprop", "sys.boot.reason"], deadline=deadline)
         return _text(said) or _text(self._transport.shell(["getprop", "ro.boot.bootreason"], deadline=deadline))
+
+
+def _reason(state: str, trouble: PhoneError | None) -> Reason:
+    """Return what a phone that did not come back is said to be, by its last state."""
+    if state == _SERVER_GONE:
+        return Reason.ADB_ERROR
+    if state == ABSENT:
+        return Reason.DEVICE_LOST
+    if state.startswith(("unauthorized", "authorizing")):
+        return Reason.UNAUTHORIZED
+    if state != USABLE:
+        return Reason.DEVICE_OFFLINE
+    return Reason.LINK_STALLED if isinstance(trouble, DeadlineError) else Reason.ADB_ERROR
 
 
 def _usable(state: str, trouble: PhoneError | None) -> bool:

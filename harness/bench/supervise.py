@@ -76,6 +76,8 @@ class Supervised:
                 )
                 return self.log
             except FarmError as error:
+                if self.log.end is not None:
+                    return self.log  # it was lost after its last word
                 if not worth_a_climb(error):
                     raise
                 self._without_news = self._without_news + 1 if self.log.size == had else 0

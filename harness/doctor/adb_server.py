@@ -34,10 +34,10 @@ def server_state(host: Host) -> ServerState:
     if not _is_port(port):
         return ServerState(f"{name}:{port}")
     # Not sooner: adbutils below it cannot be imported while the port makes no sense.
-    from harness.adb.server import AdbServer, listens
+    from harness.adb.server import AdbServer
 
     server = AdbServer(name, int(port))
-    if not listens(server):
+    if not server.listens():
         return ServerState(server.address)
     try:
         return ServerState(server.address, server.version())

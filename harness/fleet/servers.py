@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from harness.adb.server import AdbServer, TransportInfo, default_server, ensure_server
 from harness.core.errors import ConfigError, FarmError, HostError
+from harness.core.reasons import Reason
 from harness.fleet.choose import Listed, name_all
 from harness.fleet.states import Why, why_error
 
@@ -58,6 +59,9 @@ def list_phones(servers: Sequence[AdbServer]) -> Listing:
         return Listing(tuple(name_all([(server, info) for info in server.transports()])))
 
     def ask(server: AdbServer) -> list[TransportInfo] | Why:
+        if not server.listens():
+            remedy = f"start it on that computer: adb -a -P {server.port} start-server"
+            return Why(Reason.ADB_ERROR.code, f"no adb server answers at {server.address}", remedy)
         try:
             server.version()  # what is no adb server says so here, in words
             return server.transports()
@@ -69,6 +73,6 @@ def list_phones(servers: Sequence[AdbServer]) -> Listing:
     silent = tuple((f"adb server {server.address}", answer) for server, answer in answers if isinstance(answer, Why))
     if len(silent) == len(servers):
         said = "; ".join(why.reason for _, why in silent)
-        raise HostError(f"no adb server of --adb answers: {said}", remedy="start it on that computer: adb start-server")
+        raise HostError(f"none of --adb can be used: {said}", remedy="start a server there, or leave --adb away")
     found = [(server, info) for server, answer in answers if not isinstance(answer, Why) for info in answer]
     return Listing(tuple(name_all(found)), silent)

@@ -5,15 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from harness.core.deadline import Deadline
 from harness.core.errors import PhoneError
 from harness.core.reasons import Reason
-from harness.phone.battery import Battery
+from harness.core.transport import Transport
+from harness.phone.battery import Battery, parse_battery
 
 POLL_S = 15.0
 
 
+def read_battery(transport: Transport, deadline: Deadline) -> Battery:
+    """Ask a phone for its battery. What it does not tell is unknown in the answer.
+
+    Raises:
+        PhoneError: the phone was lost.
+    """
+    return parse_battery(transport.shell(["dumpsys", "battery"], deadline=deadline).stdout)
+
+
 def charge_gate(
-    read_battery: Callable[[], Battery],
+    read: Callable[[], Battery],
     floor_pct: int,
     timeout_s: float,
     say: Callable[[str], None],
@@ -34,7 +45,7 @@ def charge_gate(
         return ""
     end = clock() + timeout_s
     while True:
-        battery = read_battery()
+        battery = read()
         if battery.level_pct is None:
             return f"the battery's level is unknown ({battery.nulls.get('level_pct', 'it was not read')})"
         if battery.level_pct >= floor_pct:

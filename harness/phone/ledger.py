@@ -17,10 +17,10 @@ from harness.core.transport import ShellResult, Transport
 
 FILE = "owed.json"
 _SCHEMA = 1
-# Told apart from a file that is not there, and from a connection that adds or loses bytes, which must not make us
-# believe that a good file is damaged.
-_BEGIN, _END, _ABSENT = b"ledger\n", b"\nend\n", 3
-_READ = f'[ -e "$1" ] || exit {_ABSENT}; echo ledger; cat "$1"; echo; echo end'
+# A frame, so that a connection that adds or loses bytes does not make us believe that a good file is damaged.
+_BEGIN, _END = b"ledger\n", b"\nend\n"
+_ABSENT, _UNREADABLE = 3, 4
+_READ = f'[ -e "$1" ] || exit {_ABSENT}; echo ledger; cat "$1" || exit {_UNREADABLE}; echo; echo end'
 # A phone that loses power just after the rename must not be left with an empty file; fsync came with Android 8.
 _WRITE = 'mkdir -p "$2" && cat >"$1.new" && { fsync "$1.new" 2>/dev/null; mv -f "$1.new" "$1"; }'
 
@@ -107,15 +107,20 @@ class LedgerFile:
         there = self._run(argv)
         if there.exit_code == _ABSENT:
             return (), ""
-        said = there.stdout
-        if there.exit_code != 0 or not (said.startswith(_BEGIN) and said.endswith(_END)):
-            raise ShellError(self._transport.name, argv, there.exit_code, said[:200], there.stderr)
         try:
-            return parse_ledger(said[len(_BEGIN) : -len(_END)]), ""
+            return self._entries_in(there, argv), ""
         except LedgerDamagedError as error:
             aside = f"{self.path}.damaged"
             self._run(["mv", "-f", self.path, aside])
             return (), f"{self.path} was damaged ({error}) and is set aside as {aside}: what it owed is not put back"
+
+    def _entries_in(self, there: ShellResult, argv: list[str]) -> tuple[Entry, ...]:
+        said = there.stdout
+        if there.exit_code == _UNREADABLE:  # written by root, say
+            raise LedgerDamagedError(there.stderr.decode("utf-8", "replace").strip()[-200:])
+        if there.exit_code != 0 or not (said.startswith(_BEGIN) and said.endswith(_END)):
+            raise ShellError(self._transport.name, argv, there.exit_code, said[:200], there.stderr)
+        return parse_ledger(said[len(_BEGIN) : -len(_END)])
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Replace the entries; without any the file goes.

@@ -83,10 +83,11 @@ class _Wish:
         return f"{self.kind} {self.key}"
 
 
-def wishes(preparation: Preparation) -> tuple[_Wish, ...]:
+def _wishes(preparation: Preparation) -> tuple[_Wish, ...]:
     """Return what a plan asks of its phones, in the order in which it is done. What it leaves alone is not there."""
     asked: list[_Wish] = []
-    if preparation.stay_awake:
+    # A screen that is to be off needs nothing that keeps it on.
+    if preparation.stay_awake and preparation.screen != "off":
         asked += [_Wish("setting", STAY_ON, _ANY_CHARGER), _Wish("setting", SCREEN_TIMEOUT, _NO_TIMEOUT_MS)]
     if preparation.doze_off:
         asked += [_Wish("doze", "deep", "0"), _Wish("doze", "light", "0")]
@@ -100,14 +101,15 @@ def wishes(preparation: Preparation) -> tuple[_Wish, ...]:
 
 
 def prepare(transport: Transport, preparation: Preparation, say: Callable[[str], None], deadline: Deadline) -> Prepared:
-    """Bring a phone to the state that ``preparation`` asks for. What an earlier one changed and this does not ask for
-    is put back first.
+    """Bring a phone to the state that ``preparation`` asks for.
+
+    What an earlier one changed and this does not ask for is put back first.
 
     Raises:
         PhoneError: the phone was lost. What it owes by then stands in its ledger.
     """
     say("preparing")
-    return _Preparing(transport, deadline).run(wishes(preparation))
+    return _Preparing(transport, deadline).run(_wishes(preparation))
 
 
 class _Preparing:
@@ -131,15 +133,16 @@ class _Preparing:
         self._notes += [note] if note else []
         wanted = {wish.name for wish in asked}
         others = tuple(entry for entry in held if entry.name not in wanted)
-        self._entries = held
-        if others:
-            done = _put_back(self._phone, others)
-            self._entries = tuple(entry for entry in held if entry not in others or entry in done.kept)
-            self._notes += [f"{one.what} is back at {one.old}: an earlier run had changed it" for one in done.back]
+        done = _put_back(self._phone, others)
+        self._entries = tuple(entry for entry in held if entry not in others or entry in done.kept)
+        self._notes += [f"{one.what} is back at {_shown(one.new)}: an earlier run had changed it" for one in done.back]
+        self._notes += [f"{what} is left alone: {why}" for what, why in done.left_alone.items()]
+        self._notes += [f"{what} is still owed by an earlier run: {why}" for what, why in done.owed.items()]
         self._change(self._missing(asked), held)
         power = parse_power(self._phone.run("dumpsys", "power").stdout)
-        if power.screen == "off" and power.powered is False:
-            self._notes.append("the screen is off and no charger is on: the phone may sleep during a run")
+        if power.powered is False:
+            why = "the screen is off" if power.screen == "off" else "a lock screen goes dark by itself"
+            self._notes.append(f"no charger is on and {why}: the phone may sleep during a run")
         return Prepared(tuple(self._changes), self._refused, front, power.screen, tuple(self._notes))
 
     def _missing(self, asked: Sequence[_Wish]) -> list[tuple[_Wish, str | None]]:
@@ -167,7 +170,7 @@ class _Preparing:
         if same(now, held.old) or same(now, held.new):
             self._entries = amended(self._entries, wish.name, new=wish.value)
         else:
-            self._notes.append(f"somebody changed {wish.name} to {now}: that is what it will go back to")
+            self._notes.append(f"somebody changed {wish.name} to {_shown(now)}: that is what it will go back to")
             self._entries = amended(self._entries, wish.name, old=now, new=wish.value)
 
     def _change(self, missing: Sequence[tuple[_Wish, str | None]], held: tuple[Entry, ...]) -> None:
@@ -236,12 +239,16 @@ def _put_one_back(phone: Commands, entry: Entry, done: _PutBack) -> None:
     if same(now, entry.old):
         return
     if not same(now, entry.new):
-        done.left_alone[entry.name] = f"somebody changed it to {now} meanwhile (it was {entry.old})"
+        done.left_alone[entry.name] = f"somebody changed it to {_shown(now)} meanwhile (it was {_shown(entry.old)})"
         return
     after = change(kind, phone, entry.key, entry.old, now)
     if not same(after, entry.old):
-        raise RefusedError(f"{entry.old} was asked, the phone took {after}")
+        raise RefusedError(f"{_shown(entry.old)} was asked, the phone took {_shown(after)}")
     done.back.append(Change(entry.name, now, after))
+
+
+def _shown(value: str | None) -> str:
+    return "unset" if value is None else value
 
 
 def restore(transport: Transport, deadline: Deadline) -> Restored:

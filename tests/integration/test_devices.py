@@ -192,4 +192,4 @@ def test_no_server_that_answers_is_no_phone(lab: Lab) -> None:
     lab.adb = "127.0.0.1:1"
     status, text = lab.pytest("--devices", "all")
     assert status == 11
-    assert "no adb server of --adb answers" in text
+    assert "none of --adb can be used: no adb server answers at 127.0.0.1:1" in text

@@ -322,6 +322,12 @@ def test_names_ports_and_times_do_not_change_the_cells_id(make: ModuleType) -> N
     assert cell_id_of("p", renamed, bundle(), config) == cell_id_of("p", model(), bundle(), config)
 
 
+def test_how_phones_are_prepared_and_cooled_does_not_change_the_cells_id(make: ModuleType) -> None:
+    dark = make.plan(prepare={"screen": "off", "airplane": True}, cool={"plateau_c_per_min": 0.5})
+    cell = cells_of(dark)[0]
+    assert cell_config(cell, dark) == cell_config(cell, make.plan())
+
+
 def test_the_questions_change_the_cells_id_and_what_is_expected_does_not(make: ModuleType) -> None:
     def of(**plan: Any) -> str:
         chosen = make.plan(**plan)

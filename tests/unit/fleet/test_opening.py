@@ -32,6 +32,9 @@ FACTS = build_facts({}, {}, DriverListing("", ""), None)
 class Server(AdbServer):
     listed: tuple[TransportInfo, ...] = ()
 
+    def listens(self) -> bool:
+        return True
+
     def version(self) -> int:
         return 41
 

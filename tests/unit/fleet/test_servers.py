@@ -14,6 +14,9 @@ PHONE = TransportInfo("a", "device", 1, None, None)
 
 @dataclass(frozen=True)
 class Answering(AdbServer):
+    def listens(self) -> bool:
+        return True
+
     def version(self) -> int:
         return 41
 
@@ -23,8 +26,19 @@ class Answering(AdbServer):
 
 @dataclass(frozen=True)
 class Silent(AdbServer):
+    def listens(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Other(AdbServer):
+    """Something that listens and is no adb server."""
+
+    def listens(self) -> bool:
+        return True
+
     def version(self) -> int:
-        raise AdbFailedError(self.address, "it does not answer")
+        raise AdbFailedError(self.address, "what listens there is no adb server")
 
 
 @pytest.mark.parametrize(
@@ -54,9 +68,24 @@ def test_no_address_at_all_is_refused() -> None:
 def test_a_server_that_does_not_answer_does_not_stop_the_others() -> None:
     listing = list_phones([Silent("lab1", 5037), Answering("lab2", 5037), Answering("lab3", 5037)])
     assert [(one.name, one.server.host) for one in listing.phones] == [("a@lab2:5037", "lab2"), ("a@lab3:5037", "lab3")]
-    assert listing.silent == (("adb server lab1:5037", Why("adb_error", "it does not answer")),)
+    assert listing.silent == (
+        (
+            "adb server lab1:5037",
+            Why(
+                "adb_error",
+                "no adb server answers at lab1:5037",
+                "start it on that computer: adb -a -P 5037 start-server",
+            ),
+        ),
+    )
+
+
+def test_something_else_that_listens_is_no_server_either() -> None:
+    listing = list_phones([Other("lab1", 80), Answering("lab2", 5037)])
+    assert listing.silent == (("adb server lab1:80", Why("adb_error", "what listens there is no adb server")),)
 
 
 def test_none_that_answers_is_an_error_that_names_them_all() -> None:
-    with pytest.raises(HostError, match="no adb server of --adb answers: it does not answer; it does not answer"):
-        list_phones([Silent("lab1", 5037), Silent("lab2", 5037)])
+    sentence = "none of --adb can be used: no adb server answers at lab1:1; no adb server answers at lab2:2"
+    with pytest.raises(HostError, match=sentence):
+        list_phones([Silent("lab1", 1), Silent("lab2", 2)])

@@ -53,7 +53,8 @@ def test_an_event_log_after_the_state_is_not_the_state() -> None:
         b"[EventLogBuffer]\n05-02 03:04:05.678  Sending: level:44, temperature:199\n  level: 44\n  Dock powered: true\n"
     )
     assert parse_battery(PLAIN + log) == READ
-    assert parse_battery(PLAIN + b"  level: 44\n  Dock powered: true\n") == READ
+    without_dock = PLAIN.replace(b"  Dock powered: false\n", b"").replace(b"USB powered: true", b"USB powered: false")
+    assert parse_battery(without_dock + b"  level: 44\n  Dock powered: true\n") == replace(READ, plugged="none")
 
 
 def test_lines_of_a_log_do_not_stand_in_for_lines_that_are_missing() -> None:

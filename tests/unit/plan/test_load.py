@@ -9,6 +9,7 @@ import pytest
 
 from harness.core.errors import ConfigError
 from harness.plan.load import find_plan, load_plan, plan_names
+from harness.plan.model import Cool, Preparation
 
 GOOD = 'models = ["toy"]\nbackends = ["cpu"]\nthreads = [4]\n'
 
@@ -72,6 +73,29 @@ def test_a_plan_with_the_least_there_must_be_has_the_defaults(tmp_path: Path) ->
         (GOOD + "cell_timeout_s = inf\n", "FILE: cell_timeout_s: input should be a finite number, not inf"),
         (GOOD + "cell_timeout_s = 1e300\n", "FILE: cell_timeout_s: input should be less than or equal to 604800"),
         (GOOD + "[cool]\ntimeout_s = inf\n", "FILE: cool.timeout_s: input should be a finite number, not inf"),
+        (GOOD + "[cool]\nplateau_max_c = 40.0\n", "FILE: cool: plateau_max_c needs plateau_c_per_min"),
+        (
+            GOOD + "[cool]\nplateau_c_per_min = 0.5\nplateau_max_c = 37.5\n",
+            "FILE: cool: plateau_max_c is 37.5, less than below_c (38)",
+        ),
+        (GOOD + "[cool]\nplateau_c_per_min = 0.0\n", "FILE: cool.plateau_c_per_min: input should be greater than 0"),
+        (
+            GOOD + "[prepare]\nscreen_on = true\n",
+            "FILE: unknown key 'prepare.screen_on'; did you mean 'screen'? keys here are battery_floor_pct,",
+        ),
+        (
+            GOOD + '[prepare]\nscreen = "dim"\n',
+            "FILE: prepare.screen: input should be 'on', 'off' or 'keep', not 'dim'",
+        ),
+        (GOOD + "[prepare]\nairplane = 1\n", "FILE: prepare.airplane: input should be a valid boolean, not 1"),
+        (
+            GOOD + "[prepare]\nbattery_floor_pct = 101\n",
+            "FILE: prepare.battery_floor_pct: input should be less than or equal to 100, not 101",
+        ),
+        (
+            GOOD + "[prepare]\ncharge_timeout_s = -1.0\n",
+            "FILE: prepare.charge_timeout_s: input should be greater than or equal to 0",
+        ),
         (GOOD + 'cool = "yes"\n', "FILE: cool: input should be a valid dictionary"),
         (GOOD + 'priority = ["speed"]\n', "FILE: priority.0: input should be 'models', 'backends', 'threads',"),
         (GOOD + "[engine]\nuse_mmap = []\n", "FILE: engine.use_mmap: a list to sweep needs at least one value"),
@@ -83,6 +107,26 @@ def test_a_plan_with_the_least_there_must_be_has_the_defaults(tmp_path: Path) ->
 )
 def test_what_is_wrong_with_a_plan_is_said_in_one_sentence(tmp_path: Path, text: str, says: str) -> None:
     assert complaint(tmp_path, text).startswith(says)
+
+
+def test_without_a_table_phones_are_prepared_as_an_app_is_used_and_the_rest_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(GOOD)
+    assert load_plan(file).prepare == Preparation(
+        battery_floor_pct=20,
+        charge_timeout_s=1800.0,
+        screen="on",
+        stay_awake=True,
+        doze_off=True,
+        animations_off=False,
+        airplane=False,
+    )
+    assert load_plan(find_plan("quick")).prepare == Preparation()
+
+
+def test_a_plateau_is_hot_five_degrees_above_the_limit_unless_the_plan_says_otherwise() -> None:
+    assert Cool(below_c=36.0, plateau_c_per_min=0.5).plateau_limit_c == 41.0
+    assert Cool(below_c=36.0, plateau_c_per_min=0.5, plateau_max_c=36.0).plateau_limit_c == 36.0
 
 
 def test_a_second_mistake_is_counted_once_however_many_types_a_key_may_have(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from harness.phone.battery import parse_battery
+from harness.phone.power import Power, parse_doze_enabled, parse_foreground, parse_power
 from harness.virtual.droid import activity, cmd, disk, dumpsys, keys, main, settings, svc, window
 from harness.virtual.mailbox import asked_folder
 from harness.virtual.tree import SERVICES
@@ -185,6 +187,19 @@ def test_the_app_in_front_is_named_as_each_android_does(run: Run, phone: Any, re
     asleep = run("dumpsys window")
     assert focused in asleep
     assert "mCurrentFocus=null" in asleep
+
+
+@pytest.mark.parametrize("phone", ["high", "mid", "low", "exynos", "tensor", "kirin"], indirect=True)
+def test_every_phone_tells_battery_screen_doze_and_front_in_words_that_the_harness_reads(run: Run, phone: Any) -> None:
+    battery = parse_battery(run("dumpsys battery").encode())
+    assert battery.nulls == {}
+    assert (battery.level_pct, battery.plugged) == (phone.profile.battery.level, phone.profile.battery.plugged)
+    assert parse_doze_enabled(run("dumpsys deviceidle enabled deep").encode()) is True
+    for key, screen in (("SLEEP", "off"), ("WAKEUP", "on")):
+        run(f"input keyevent {key}")
+        assert parse_power(run("dumpsys power").encode()) == Power(screen, powered=True)
+        front = run("dumpsys activity activities") + run("dumpsys window")
+        assert parse_foreground(front.encode()) == "com.android.launcher3/com.android.launcher3.Launcher"
 
 
 @pytest.mark.parametrize("phone", ["high", "mid", "low", "exynos", "tensor", "kirin"], indirect=True)
