@@ -66,12 +66,13 @@ static bool change_expiry(const char *path, const struct lease *lease, bool exte
     struct lease now;
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool writable = fd >= 0;
+    if (!writable) fd = open(path, O_RDONLY | O_CLOEXEC); /* a disk that takes nothing now does not make it not ours */
     if (fd < 0) return false;
-    while (fcntl(fd, F_SETLKW, &whole) && errno == EINTR) continue;
+    while (writable && fcntl(fd, F_SETLKW, &whole) && errno == EINTR) continue;
     bool ours = lease_is_held(fd, &now) && !strcmp(now.id, lease->id);
     int64_t until = extend ? clock_ns(CLOCK_BOOTTIME) + now.ttl_ms * 1000000 : 0;
-    bool written = true;
-    if (ours && (!extend || until > now.expires_ns)) written = lease_set_expiry(fd, until);
+    bool written = writable && ours && (until > now.expires_ns || !extend) && lease_set_expiry(fd, until);
     close(fd);
     return ours && (extend || written); /* what could not be extended now may be the next time */
 }

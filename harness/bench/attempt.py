@@ -25,6 +25,7 @@ from harness.bench.validity import Evidence, Objection, judge
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, PhoneError
 from harness.core.log import phone_logger
+from harness.core.reasons import Reason
 from harness.core.transport import checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
@@ -97,6 +98,8 @@ class Attempt:
             try:
                 return self._once()
             except FarmError as error:
+                if error.reason is Reason.PAYLOAD_CORRUPT:
+                    session.ladder.climb(error)  # which finds out whether it is the connection that loses bytes
                 if self._begun or not tries or not worth_a_climb(error):
                     raise
                 tries -= 1

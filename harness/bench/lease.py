@@ -101,6 +101,9 @@ class PhoneLease:
             PhoneError: the phone or the connection failed.
         """
         answer = self.probe.extend_lease(self.file, self.id)
+        if answer.state == "held" and answer.holder is not None and owner_is_dead(answer.holder):
+            # A worker that took it again after a reboot, and died.
+            answer = self.probe.end_lease(self.file, answer.holder.id)
         if answer.state == "free":
             answer = _ask(self.probe, self.file, self.purpose)
             if answer.state == "taken" and answer.holder is not None:

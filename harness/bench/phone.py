@@ -114,6 +114,7 @@ def connect(
         transport: Transport | None = None
         try:
             transport = open_transport(endpoint)
+            Ladder(transport, terms.recovery, say).shake_hands()
             return _connect(endpoint, transport, rules, say, terms)
         except FarmError as error:
             if not tries or not worth_a_climb(error):

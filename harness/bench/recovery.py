@@ -115,12 +115,12 @@ class Ladder:
         if state != USABLE:
             return state, None
         try:
-            self._shake_hands()
+            self.shake_hands()
         except PhoneError as error:
             return state, error
         return state, None
 
-    def _shake_hands(self) -> None:
+    def shake_hands(self) -> None:
         """Check that output and exit code arrive as they were sent.
 
         Raises:

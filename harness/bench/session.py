@@ -14,6 +14,7 @@ from harness.bench.lease import Keeper
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone
 from harness.bench.recovery import Known, Ladder, Recovered
+from harness.bench.tidy import tidy
 from harness.bench.validity import Objection
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, PhoneGoneError
@@ -21,8 +22,8 @@ from harness.core.reasons import Reason
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe_events import Event
 from harness.payload.store import Stored, ensure_on_phone
-from harness.phone.battery import Battery, parse_battery
-from harness.phone.charge import charge_gate
+from harness.phone.battery import Battery
+from harness.phone.charge import charge_gate, read_battery
 from harness.phone.prepare import prepare
 from harness.plan.matrix import PlannedCell
 from harness.store.runfolder import RunFolder
@@ -107,9 +108,11 @@ class PhoneSession:
         """Have the phone to ourselves; see :class:`harness.bench.attempt.Session`."""
         lease = self.phone.lease
         if lease is not None:
-            if self._keeper is None:
-                self._keeper = Keeper(lease).__enter__()
             lease.renew()
+            if self._keeper is None:
+                # What runs there now is of a worker before us, or of nobody.
+                tidy(self.phone.transport, self.phone.probe)
+                self._keeper = Keeper(lease).__enter__()
             while lease.notes:
                 account.note("lease", lease.notes.pop(0), warning=True)
         if not self._prepared:
@@ -147,8 +150,7 @@ class PhoneSession:
             return
 
         def read() -> Battery:
-            deadline = Deadline(ASK_S, "reading the battery", self.phone.name)
-            return parse_battery(self.phone.transport.shell(["dumpsys", "battery"], deadline=deadline).stdout)
+            return read_battery(self.phone.transport, Deadline(ASK_S, "reading the battery", self.phone.name))
 
         note = charge_gate(read, asked.battery_floor_pct, asked.charge_timeout_s, self.say, phone=self.phone.name)
         if note:

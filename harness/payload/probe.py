@@ -86,7 +86,7 @@ class Probe:
 
         Raises:
             ProbeError: the phone does not run it (reason ``noexec`` when its folder forbids programs).
-            PhoneError: there is no probe for its ABI (reason ``abi_mismatch``), or phone or connection failed.
+            PhoneError: the phone or the connection failed, or there is no probe for its ABI (``abi_mismatch``).
         """
         deadline = Deadline(INSTALL_S, "putting the probe on the phone", transport.name)
         abi = _abi(transport, deadline)
@@ -329,7 +329,7 @@ def _abi(transport: Transport, deadline: Deadline) -> str:
         known = ", ".join(sorted(MACHINE_ABIS))
         raise PhoneError(
             transport.name,
-            f"no probe for its machine {machine[:40]!r}",
+            f"no program of ours runs on its machine {machine[:40]!r}",
             remedy=f"known are {known}",
             reason=Reason.ABI_MISMATCH,
         )

@@ -43,11 +43,12 @@ def enter(pid: int) -> None:
     os.chdir("/")
 
 
-def set_read_only(read_only: bool) -> None:
-    """Remount ``/data``."""
+def cover_read_only() -> None:
+    """Lay ``/data`` over itself, read-only. The mount below stays as it is, since files on it are open for writing."""
     for place in PLACES:
-        flags = MS_BIND | MS_REMOUNT | _flags(place) | (MS_RDONLY if read_only else 0)
-        _check(libc.mount(b"none", place.encode(), None, ctypes.c_ulong(flags), None), f"remount {place}")
+        _check(libc.mount(place.encode(), place.encode(), None, ctypes.c_ulong(MS_BIND), None), f"bind {place}")
+        flags = ctypes.c_ulong(MS_BIND | MS_REMOUNT | _flags(place) | MS_RDONLY)
+        _check(libc.mount(b"none", place.encode(), None, flags, None), f"remount {place}")
 
 
 def _flags(place: str) -> int:
@@ -84,9 +85,9 @@ def _fill(path: Path, left_bytes: int) -> None:
     os.close(fd)
 
 
-def uncover() -> None:
-    """Take the full disk away, and what was written to it."""
-    for place in reversed((str(SMALL_DISK), *PLACES)):
+def uncover(*more: str) -> None:
+    """Take away what was laid over ``/data``, and what was written to it."""
+    for place in reversed((*more, *PLACES)):
         _check(libc.umount2(place.encode(), MNT_DETACH), f"umount {place}")
 
 
@@ -97,9 +98,11 @@ def main(pid: int, action: str, left_bytes: int = 0) -> int:
         if action == "full":
             cover_with_full_disk(left_bytes)
         elif action == "not-full":
-            uncover()
+            uncover(str(SMALL_DISK))
+        elif action == "read-only":
+            cover_read_only()
         else:
-            set_read_only(action == "read-only")
+            uncover()
     except OSError as error:
         sys.stderr.write(f"{error.strerror}\n")
         return 1

@@ -153,6 +153,14 @@ def test_a_lease_that_was_taken_again_though_its_answer_was_lost_is_found() -> N
     assert lease.id == "d" * 16
 
 
+def test_a_lease_that_a_worker_took_again_before_it_died_is_taken_from_it() -> None:
+    dead = replace(ANN, owner=f"ann pid {2**22 - 3} since 1700000000", host=this_host())
+    probe = FakeProbe(TAKEN, extends=LeaseAnswer("held", dead))
+    lease = lease_of(probe)
+    lease.renew()
+    assert (lease.id, probe.asked[1]) == ("c" * 16, ("end", "/base/lease", dead.id))
+
+
 @pytest.mark.parametrize(
     "probe",
     [FakeProbe(FREE, extends=LeaseAnswer("held", ANN)), FakeProbe(LeaseAnswer("held", ANN), extends=FREE)],
