@@ -60,7 +60,7 @@ def _wait_until_cool(phone: ConnectedPhone) -> None:
     """Connecting has warmed the phone; wait until its hottest zone no longer falls."""
     end, before = time.monotonic() + _COOL_S, float("inf")
     while time.monotonic() < end:
-        now = max(zone["milli_c"] or 0 for zone in phone.probe.facts()["zones"] if "cpu" in zone["type"])
+        now = max(zone.milli_c or 0 for zone in phone.probe.facts().zones if "cpu" in (zone.type or ""))
         if now >= before:
             return
         before = now

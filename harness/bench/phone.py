@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.adb.transport import AdbTransport
+from harness.bench.gather import gather_facts
 from harness.bench.lease import PhoneLease, take
 from harness.bench.recovery import Ladder, worth_a_climb
 from harness.bench.tidy import tidy
@@ -15,8 +16,7 @@ from harness.core.log import phone_logger
 from harness.core.provider import Endpoint, load_provider
 from harness.core.transport import Transport
 from harness.payload.probe import Probe
-from harness.phone.facts import OPENCL_LIBRARIES, VULKAN_DRIVERS, Facts, build_facts, parse_drivers
-from harness.phone.getprop import parse_getprop
+from harness.phone.facts import Facts
 from harness.phone.identity import Identity, identify
 from harness.phone.prepare import restore
 from harness.phone.tier import tier_of
@@ -25,12 +25,6 @@ from harness.plan.tiers import TierName, TierRules
 from harness.store.schema import PhoneInfo
 
 CONNECT_S = 60.0
-# Asks for the version without importing the engine, which takes long and prints.
-_PYTHON_MNN = """
-import importlib.metadata, importlib.util
-if importlib.util.find_spec("MNN"):
-    print(importlib.metadata.version("MNN"))
-"""
 
 
 @dataclass(frozen=True)
@@ -53,8 +47,7 @@ class ConnectedPhone:
     @property
     def nulls(self) -> dict[str, str]:
         """Why fields of :attr:`info` are null."""
-        nulls = {key: why for key, why in self.facts.nulls.items() if key in PhoneInfo.model_fields}
-        return {**nulls, "driver": "the GPU driver's version is not read"}
+        return {key: why for key, why in self.facts.nulls.items() if key in PhoneInfo.model_fields}
 
     @property
     def info(self) -> PhoneInfo:
@@ -68,7 +61,7 @@ class ConnectedPhone:
             tier=self.tier,
             fingerprint=self.facts.fingerprint,
             boot_id=self.facts.boot_id,
-            driver=None,
+            driver=self.facts.driver,
         )
 
 
@@ -142,14 +135,7 @@ def _connect(
                 lease.notes.append(f"an earlier run had left these changed, they are as before again: {names}")
         say("reading facts")
         deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
-        properties = parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout)
-        # The patterns are constants, and the phone's shell must expand them.
-        listing = transport.shell(
-            ["sh", "-c", f"ls -d {' '.join((*OPENCL_LIBRARIES, *VULKAN_DRIVERS))}"], deadline=deadline
-        )
-        python = transport.shell(["python3", "-c", _PYTHON_MNN], deadline=deadline)
-        version = python.stdout.decode("utf-8", "replace").strip() if python.exit_code == 0 else ""
-        facts = build_facts(properties, probe.facts(), parse_drivers(listing.stdout, listing.stderr), version or None)
+        facts = gather_facts(transport, probe, deadline)
         identity = identify(transport, facts, deadline)
         return ConnectedPhone(endpoint, transport, probe, facts, identity, tier_of(facts, rules), lease)
     except BaseException:

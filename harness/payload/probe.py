@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 from harness.core.deadline import Deadline
 from harness.core.errors import AdbFailedError, PhoneError, ProbeError, storage_reason
@@ -15,8 +15,10 @@ from harness.core.transport import STDOUT, PushItem, Transport, checked
 from harness.payload.probe_bandwidth import parse_bandwidth
 from harness.payload.probe_build import build_probe, source_hash
 from harness.payload.probe_events import End, Event, RunLog, Start, parse_event, parse_hash_line
+from harness.payload.probe_facts import parse_facts
 from harness.payload.probe_lease import LeaseAnswer, parse_lease_line
 from harness.phone.facts import MACHINE_ABIS
+from harness.phone.probed import ProbeFacts
 
 _Answer = TypeVar("_Answer")
 
@@ -118,11 +120,11 @@ class Probe:
         except (ValueError, KeyError, TypeError):
             return False
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> ProbeFacts:
         """Return what ``probe facts`` tells of the phone.
 
         Raises:
-            ProbeError: it failed or what it printed is no JSON object.
+            ProbeError: it failed or what it printed is no answer of it.
         """
         deadline = Deadline(FACTS_S, "reading the phone's facts", self._transport.name)
         argv = [self.path, "facts"]
@@ -130,12 +132,9 @@ class Probe:
         if not result.stdout.endswith(b"\n"):
             raise self._failed(deadline.what, result.exit_code, result.stderr)
         try:
-            facts = json.loads(result.stdout)
+            return parse_facts(result.stdout)
         except ValueError as error:
-            raise ProbeError(self._transport.name, f"probe facts printed no JSON ({error})") from error
-        if not isinstance(facts, dict):
-            raise ProbeError(self._transport.name, "probe facts printed no JSON object")
-        return facts
+            raise ProbeError(self._transport.name, str(error)) from error
 
     def hash_tree(self, folder: str, seconds: float) -> dict[str, tuple[int, str]]:
         """Return size and SHA-256 of every file below ``folder`` on the phone; empty when there is none."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harness.payload.probe_fields import Fields, Numbers, load_line
+from harness.phone.probed import Denied
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -23,14 +24,6 @@ class Stamp:
     seq: int
     mono_ns: int
     boot_ns: int
-
-
-@dataclass(frozen=True)
-class Denied:
-    """A file that is there and could not be read, and why (``EACCES``, …)."""
-
-    path: str
-    errno: str
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from typing import Any
 
 Numbers = tuple[int | None, ...]
@@ -25,9 +24,6 @@ class Fields:
 
     def __contains__(self, key: str) -> bool:
         return key in self._data
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._data)
 
     def _get(self, key: str) -> Any:
         if key not in self._data:
@@ -49,13 +45,6 @@ class Fields:
         value = self.maybe_integer(key)
         if value is None:
             raise self._wrong(key, "a whole number")
-        return value
-
-    def maybe_bool(self, key: str) -> bool | None:
-        """Return true, false or ``None``."""
-        value = self._get(key)
-        if value is not None and not isinstance(value, bool):
-            raise self._wrong(key, "true, false or null")
         return value
 
     def raw(self, key: str) -> bytes:

@@ -2,52 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, TypeVar
+
+from harness.phone.battery import Battery
+from harness.phone.cpu import Cluster, clusters_of, implementers_of, instructions_of
+from harness.phone.drivers import DriverListing, PublicLibraries
+from harness.phone.gpu import Gpu, gpu_contradicts
+from harness.phone.probed import ProbeFacts
+from harness.phone.soc import find_soc
+from harness.phone.storage import Storage
+from harness.phone.thermal import Meaning, celsius, meaning_of
+from harness.phone.thermalservice import ThermalService
 
 _Value = TypeVar("_Value")
 
 # The ABI whose programs a kernel runs, by its machine name. A 64-bit kernel runs the 64-bit ones, whatever the phone's
 # own programs are.
 MACHINE_ABIS = {"aarch64": "arm64-v8a", "armv8l": "armeabi-v7a", "armv7l": "armeabi-v7a", "x86_64": "x86_64"}
-# Where OpenCL drivers lie and by which names MNN looks for them (MNN, OpenCLWrapper.cpp), on Android and on a PC.
-OPENCL_LIBRARIES = (
-    "/vendor/lib64/libOpenCL.so",
-    "/system/vendor/lib64/libOpenCL.so",
-    "/system/lib64/libOpenCL.so",
-    "/vendor/lib64/libOpenCL-pixel.so",
-    "/vendor/lib64/libPVROCL.so",
-    "/vendor/lib64/egl/libGLES_mali.so",
-    "/system/vendor/lib64/egl/libGLES_mali.so",
-    "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
-    "/usr/lib/aarch64-linux-gnu/libOpenCL.so.1",
-)
-# A Vulkan loader is on every phone since Android 7; the driver behind it is what decides.
-VULKAN_DRIVERS = (
-    "/vendor/lib64/hw/vulkan.*.so",
-    "/system/lib64/hw/vulkan.*.so",
-    "/usr/share/vulkan/icd.d/*.json",
-    "/etc/vulkan/icd.d/*.json",
-)
+NOT_ASKED = "not asked"
 
 
 @dataclass(frozen=True)
 class Zone:
-    """A thermal zone at the time the facts were read."""
+    """A thermal zone at the time the facts were read.
+
+    ``milli_c`` is the kernel's number as it is, whatever its unit; ``celsius`` is the temperature, ``None`` when the
+    zone has none.
+    """
 
     zone: int
     type: str
     milli_c: int | None
+    meaning: Meaning = "other"
+    celsius: float | None = None
 
 
 @dataclass(frozen=True)
 class Facts:
     """What is known of a phone.
 
-    Sizes in bytes, clocks in kHz. ``opencl`` and ``vulkan`` are the driver's path, ``""`` when the phone has none, and
-    ``None`` when it cannot be told. ``python_mnn`` is the version of the MNN package for the phone's own Python.
+    Sizes in bytes, clocks in kHz.
+
+    Attributes:
+        soc: the chip's model as the phone spells it.
+        soc_vendor: who makes it.
+        soc_name: the name it is sold by (``profiles/soc.csv``).
+        cpu_clusters: :attr:`clusters` with the cores' names and top clocks.
+        cpu_features: as the kernel spells them.
+        instructions: those of :data:`~harness.phone.cpu.VOCABULARY` that the kernel offers.
+        gpu: name as its driver spells it.
+        driver: version of the GPU's driver.
+        gles: version of OpenGL ES, with the driver's build.
+        updatable_driver: package of a GPU driver that apps may use instead of the vendor's.
+        opencl: the driver's path, ``""`` when the phone has none, and ``None`` when it cannot be told.
+        vulkan: likewise.
+        opencl_public: names of the OpenCL libraries that apps may load.
+        python_mnn: version of the MNN package for the phone's own Python.
+        storage_total_bytes: of the file system that holds our folder (``/data``).
+        thermal: what the thermal service says.
+        notes: contradictions between what the phone says here and there.
     """
 
     model: str | None
@@ -73,6 +89,22 @@ class Facts:
     vulkan: str | None
     python_mnn: str | None
     zones: tuple[Zone, ...]
+    soc_vendor: str | None = None
+    soc_name: str | None = None
+    security_patch: str | None = None
+    build_type: str | None = None
+    cpu_clusters: tuple[Cluster, ...] = ()
+    instructions: tuple[str, ...] | None = None
+    gpu: str | None = None
+    driver: str | None = None
+    gles: str | None = None
+    updatable_driver: str | None = None
+    opencl_public: tuple[str, ...] | None = None
+    storage_total_bytes: int | None = None
+    storage_free_bytes: int | None = None
+    battery: Battery | None = None
+    thermal: ThermalService | None = None
+    notes: tuple[str, ...] = ()
     nulls: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,164 +112,224 @@ class Facts:
         return asdict(self)
 
 
-def build_facts(
-    properties: Mapping[str, str], probe: Mapping[str, Any], drivers: DriverListing, python_mnn: str | None
-) -> Facts:
-    """Put facts together.
+@dataclass(frozen=True)
+class Told:
+    """What was read from a phone, each source by its own parser; ``whys`` has the reason of each that is ``None``.
 
-    Args:
+    Attributes:
         properties: from :func:`~harness.phone.getprop.parse_getprop`; empty on a PC.
-        probe: the object that ``probe facts`` printed.
-        drivers: from :func:`parse_drivers`.
+        probe: what ``probe facts`` printed.
+        drivers: from :func:`~harness.phone.drivers.parse_drivers`.
         python_mnn: version, or ``None`` when the phone has no Python with MNN.
+        kernel_soc: what the kernel says of the chip, by :data:`~harness.phone.soc.SOC_ID` and
+            :data:`~harness.phone.soc.CPU_HARDWARE`.
     """
-    nulls: dict[str, str] = {}
 
-    def prop(field_name: str, *keys: str) -> str | None:
-        for key in keys:
-            if properties.get(key, "").strip():
-                return properties[key].strip()
-        nulls[field_name] = f"the phone has no property {keys[0]}"
-        return None
+    properties: Mapping[str, str]
+    probe: ProbeFacts
+    drivers: DriverListing
+    python_mnn: str | None = None
+    kernel_soc: Mapping[str, str] = field(default_factory=dict)
+    gpu: Gpu = field(
+        default_factory=lambda: Gpu(None, None, None, nulls=dict.fromkeys(("gpu", "driver", "gles"), NOT_ASKED))
+    )
+    public_libraries: PublicLibraries = field(default_factory=lambda: PublicLibraries(None, NOT_ASKED))
+    storage: Storage = field(default_factory=lambda: Storage(None, None, NOT_ASKED))
+    battery: Battery | None = None
+    thermal: ThermalService | None = None
+    whys: Mapping[str, str] = field(default_factory=dict)
 
-    def read(field_name: str, key: str, convert: Callable[[object], _Value | None]) -> _Value | None:
-        value = convert(probe.get(key))
-        if value is None:
-            nulls[field_name] = f"not readable ({_denied(probe, key)})"
-        return value
 
-    cores = [core for core in _objects(probe, "cores") if whole(core.get("cpu")) is not None]
-    core_max_khz = {core["cpu"]: whole(core.get("max_khz")) or None for core in cores}
-    clocks = [khz for khz in core_max_khz.values() if khz]
+def build_facts(told: Told) -> Facts:
+    """Put facts together; never raises, whatever the phone told."""
+    probe, nulls = told.probe, dict[str, str]()
+    properties = _Properties(told.properties, nulls)
+    instructions = instructions_of(probe.features) if probe.features else None
+    if instructions is None:
+        nulls["instructions"] = probe.odd.get("features", "the kernel tells no features")
+    clusters, nameless = clusters_of(probe)
+    if nameless:
+        nulls["cpu_clusters"] = nameless
+    clocks = [core.max_khz for core in probe.cores if core.max_khz]
     if not clocks:
         nulls["cpu_max_khz"] = "no core's clock is readable"
-    sdk = prop("sdk", "ro.build.version.sdk")
-    if sdk is not None and not (sdk.isascii() and sdk.isdigit()):
-        nulls["sdk"] = f"ro.build.version.sdk is {sdk[:40]!r}, no number"
-        sdk = None
-    abis = prop("abis", "ro.product.cpu.abilist", "ro.product.cpu.abi")
-    known_abis = tuple(part.strip() for part in abis.split(",") if part.strip()) if abis else _machine_abis(probe)
-    if known_abis:
-        nulls.pop("abis", None)
-    if python_mnn is None:
-        nulls["python_mnn"] = "the phone has no Python with the MNN package"
-    nulls.update(drivers.nulls)
+    core_names = {cluster.core for cluster in clusters if cluster.core}
+    soc = find_soc(told.properties, told.kernel_soc, core_names, implementers_of(probe))
+    if soc.vendor is None:
+        nulls["soc_vendor"] = soc.why or "the phone tells no chip that profiles/soc.csv knows"
+    if soc.name is None:
+        nulls["soc_name"] = soc.why
+    zones = read_zones(probe)
+    nulls.update(_missing_sources(told))
+    nulls.update(_missing_sensors(probe, zones))
     return Facts(
-        model=prop("model", "ro.product.model"),
-        manufacturer=prop("manufacturer", "ro.product.manufacturer"),
-        # ro.soc.* exist from Android 12 only
-        soc=prop("soc", "ro.soc.model", "ro.hardware.chipname", "ro.board.platform"),
-        platform=prop("platform", "ro.board.platform"),
-        android_release=prop("android_release", "ro.build.version.release"),
-        sdk=None if sdk is None else int(sdk[:9]),
-        abis=known_abis,
-        fingerprint=prop("fingerprint", "ro.build.fingerprint"),
-        serialno=prop("serialno", "ro.serialno"),
-        boot_id=read("boot_id", "boot_id", text),
-        kernel=read("kernel", "kernel", text),
-        page_size=read("page_size", "page_size", _size),
-        cores=len(cores),
-        clusters=tuple(
-            tuple(cpu for cpu in cluster if whole(cpu) is not None)
-            for cluster in _list(probe, "clusters")
-            if isinstance(cluster, list)
+        # the plain names are put together from these, on every phone but one that is half built
+        model=properties.text("model", "ro.product.model", "ro.product.vendor.model", "ro.product.system.model"),
+        manufacturer=properties.text(
+            "manufacturer",
+            "ro.product.manufacturer",
+            "ro.product.vendor.manufacturer",
+            "ro.product.system.manufacturer",
         ),
-        core_max_khz=core_max_khz,
+        # ro.soc.* exist from Android 12 only
+        soc=properties.text("soc", "ro.soc.model", "ro.hardware.chipname", "ro.board.platform"),
+        platform=properties.text("platform", "ro.board.platform"),
+        android_release=properties.text("android_release", "ro.build.version.release"),
+        sdk=sdk_of(told.properties, nulls),
+        abis=abis_of(told.properties, probe, nulls),
+        fingerprint=properties.text("fingerprint", "ro.build.fingerprint"),
+        serialno=properties.text("serialno", "ro.serialno"),
+        boot_id=_read(probe, nulls, "boot_id", "boot_id", probe.boot_id),
+        kernel=_read(probe, nulls, "kernel", "kernel", probe.kernel),
+        page_size=_read(probe, nulls, "page_size", "page_size", probe.page_size),
+        cores=len(probe.cores),
+        clusters=probe.clusters,
+        core_max_khz={core.cpu: core.max_khz for core in probe.cores},
         cpu_max_khz=max(clocks) if clocks else None,
-        cpu_features=tuple(name for name in map(text, _list(probe, "features")) if name),
-        ram_bytes=read("ram_bytes", "mem_total_bytes", _size),
-        available_bytes=read("available_bytes", "mem_available_bytes", whole),
-        opencl=drivers.opencl,
-        vulkan=drivers.vulkan,
-        python_mnn=python_mnn,
-        zones=read_zones(probe),
+        cpu_features=probe.features,
+        ram_bytes=_read(probe, nulls, "ram_bytes", "mem_total_bytes", probe.mem_total_bytes),
+        available_bytes=_read(probe, nulls, "available_bytes", "mem_available_bytes", probe.mem_available_bytes),
+        opencl=told.drivers.opencl,
+        vulkan=told.drivers.vulkan,
+        python_mnn=told.python_mnn,
+        zones=zones,
+        soc_vendor=soc.vendor,
+        soc_name=soc.name,
+        security_patch=properties.text("security_patch", "ro.build.version.security_patch"),
+        build_type=properties.text("build_type", "ro.build.type"),
+        cpu_clusters=clusters,
+        instructions=instructions,
+        gpu=told.gpu.name,
+        driver=told.gpu.driver,
+        gles=told.gpu.gles,
+        updatable_driver=properties.text("updatable_driver", "ro.gfx.driver.0", "ro.gfx.driver.1"),
+        opencl_public=told.public_libraries.opencl,
+        storage_total_bytes=told.storage.total_bytes,
+        storage_free_bytes=told.storage.free_bytes,
+        battery=told.battery,
+        thermal=told.thermal,
+        notes=(*soc.notes, *_gpu_notes(told.gpu, soc.vendor)),
         nulls=nulls,
     )
 
 
-def read_zones(probe: Mapping[str, Any]) -> tuple[Zone, ...]:
+def _missing_sources(told: Told) -> dict[str, str]:
+    """Return why facts are missing whose source as a whole gave nothing."""
+    nulls: dict[str, str] = {}
+    if told.python_mnn is None:
+        said = told.whys.get("python_mnn")
+        nulls["python_mnn"] = f"the phone has no Python with the MNN package{f' ({said})' if said else ''}"
+    if told.public_libraries.opencl is None:
+        nulls["opencl_public"] = told.public_libraries.why
+    if told.storage.why:
+        nulls["storage_total_bytes"] = nulls["storage_free_bytes"] = told.storage.why
+    for name, record in (("battery", told.battery), ("thermal", told.thermal)):
+        if record is None:
+            nulls[name] = told.whys.get(name, NOT_ASKED)
+    return {**nulls, **told.gpu.nulls, **told.drivers.nulls}
+
+
+def _missing_sensors(probe: ProbeFacts, zones: Sequence[Zone]) -> dict[str, str]:
+    """Return why single zones and cores tell nothing, by ``zones[NUMBER]`` and ``core_max_khz[NUMBER]``."""
+    nulls: dict[str, str] = {}
+    for zone in zones:
+        if zone.celsius is not None:
+            continue
+        if zone.milli_c is None:
+            nulls[f"zones[{zone.zone}]"] = (
+                _denied(probe, f"thermal_zone{zone.zone}/temp") or "its sensor does not answer"
+            )
+        else:
+            name = zone.type or "a zone without a readable name"
+            nulls[f"zones[{zone.zone}]"] = f"{name} says {zone.milli_c}, which is no temperature"
+    for core in probe.cores:
+        if core.max_khz is None:
+            why = _denied(probe, f"cpu{core.cpu}/cpufreq/cpuinfo_max_freq")
+            off = "the core is off" if core.online is False else "the kernel does not tell it"
+            nulls[f"core_max_khz[{core.cpu}]"] = why or off
+    if not zones:
+        nulls["zones"] = _denied(probe, "class/thermal") or "the kernel shows no thermal zones"
+    if not probe.cores:
+        nulls["cores"] = _denied(probe, "system/cpu/present") or "the kernel shows no cores"
+    return nulls
+
+
+def _denied(probe: ProbeFacts, path: str) -> str:
+    """Return the refusal of a file whose path ends so, empty if it was not refused."""
+    return next((f"{file.path}: {file.errno}" for file in probe.denied if file.path.endswith(path)), "")
+
+
+def read_zones(probe: ProbeFacts) -> tuple[Zone, ...]:
     """Return the thermal zones of ``probe facts``; a zone whose name may not be read has the name ``""``."""
     return tuple(
-        Zone(zone["zone"], text(zone.get("type")) or "", whole(zone.get("milli_c")))
-        for zone in _objects(probe, "zones")
-        if whole(zone.get("zone")) is not None
+        Zone(
+            zone.zone,
+            zone.type or "",
+            zone.milli_c,
+            meaning_of(zone.type or ""),
+            celsius(zone.type or "", zone.milli_c),
+        )
+        for zone in probe.zones
     )
+
+
+def sdk_of(properties: Mapping[str, str], nulls: dict[str, str] | None = None) -> int | None:
+    """Return the API level; the reason of ``None`` goes into ``nulls``."""
+    known = _Properties(properties, {} if nulls is None else nulls)
+    word = known.text("sdk", "ro.build.version.sdk")
+    if word is not None and not re.fullmatch(r"[0-9]{1,9}", word):
+        known.nulls["sdk"] = f"ro.build.version.sdk is {word[:40]!r}, no number"
+        return None
+    return None if word is None else int(word)
+
+
+def abis_of(properties: Mapping[str, str], probe: ProbeFacts, nulls: dict[str, str] | None = None) -> tuple[str, ...]:
+    """Return the instruction sets the phone runs, best first; the reason of none goes into ``nulls``."""
+    known = _Properties(properties, {} if nulls is None else nulls)
+    word = known.text("abis", "ro.product.cpu.abilist", "ro.vendor.product.cpu.abilist")
+    if word is None:  # before Android 5: two properties for two ABIs
+        word = ",".join(properties.get(key, "") for key in ("ro.product.cpu.abi", "ro.product.cpu.abi2"))
+    abis = tuple(part.strip() for part in word.split(",") if part.strip())
+    if not abis and probe.machine in MACHINE_ABIS:
+        abis = (MACHINE_ABIS[probe.machine],)
+    if abis:
+        known.nulls.pop("abis", None)
+    return abis
+
+
+class _Properties:
+    """Properties with the reasons of those that are missing."""
+
+    def __init__(self, values: Mapping[str, str], nulls: dict[str, str]) -> None:
+        self._values = values
+        self.nulls = nulls
+
+    def text(self, name: str, *keys: str) -> str | None:
+        for key in keys:
+            value = self._values.get(key, "").strip()
+            if value:
+                return value
+        self.nulls[name] = f"the phone has no property {keys[0]}"
+        return None
 
 
 # Which file of the phone a fact of the probe comes from, as far as one file may be denied.
 _SOURCES = {"boot_id": "random/boot_id", "mem_total_bytes": "meminfo", "mem_available_bytes": "meminfo"}
 
 
-def _denied(probe: Mapping[str, Any], key: str) -> str:
-    for entry in _objects(probe, "denied"):
-        path = text(entry.get("path"))
-        if path and key in _SOURCES and path.endswith(_SOURCES[key]):
-            return f"{path}: {text(entry.get('errno'))}"
-    return "the phone does not tell"
+def _read(probe: ProbeFacts, nulls: dict[str, str], name: str, key: str, value: _Value | None) -> _Value | None:
+    """Return ``value``; if it is ``None``, say why."""
+    if value is None:
+        denied = _denied(probe, _SOURCES[key]) if key in _SOURCES else ""
+        why = denied or probe.odd.get(key, "the phone does not tell")
+        nulls[name] = f"not readable ({why})"
+    return value
 
 
-def text(value: object) -> str | None:
-    """Return a string of the probe (bytes in disguise, see ``probe_fields``) as text; ``None`` for anything else."""
-    if not isinstance(value, str) or not value:
-        return None
-    try:
-        return value.encode("latin-1").decode("utf-8", "replace")
-    except UnicodeEncodeError:
-        return value.encode("utf-8", "replace").decode("utf-8")
-
-
-def whole(value: object) -> int | None:
-    """Return a whole number; ``None`` for anything else, which true and false are too."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _size(value: object) -> int | None:
-    """Return a size in bytes: no phone has none."""
-    number = whole(value)
-    return number if number is not None and number > 0 else None
-
-
-def _list(probe: Mapping[str, Any], key: str) -> list[Any]:
-    value = probe.get(key)
-    return value if isinstance(value, list) else []
-
-
-def _objects(probe: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    return [entry for entry in _list(probe, key) if isinstance(entry, dict)]
-
-
-def _machine_abis(probe: Mapping[str, Any]) -> tuple[str, ...]:
-    machine = text(probe.get("machine"))
-    return (MACHINE_ABIS[machine],) if machine in MACHINE_ABIS else ()
-
-
-@dataclass(frozen=True)
-class DriverListing:
-    """Which GPU drivers lie on the phone; see :class:`Facts` for the meaning of ``""`` and ``None``."""
-
-    opencl: str | None
-    vulkan: str | None
-    nulls: Mapping[str, str] = field(default_factory=dict)
-
-
-def parse_drivers(stdout: bytes, stderr: bytes) -> DriverListing:
-    """Read what ``ls -d`` said of :data:`OPENCL_LIBRARIES` and :data:`VULKAN_DRIVERS`.
-
-    A folder that may not be searched makes the answer unknown, not "no"; so does a listing that says nothing of one.
-    """
-    there = stdout.decode("utf-8", "replace").splitlines()
-    said = stderr.decode("utf-8", "replace").splitlines()
-    nulls: dict[str, str] = {}
-    found: dict[str, str | None] = {}
-    for name, wanted in (("opencl", OPENCL_LIBRARIES), ("vulkan", VULKAN_DRIVERS)):
-        found[name] = next((path for pattern in wanted for path in there if fnmatchcase(path, pattern)), "")
-        denied = [line.strip() for line in said if "ermission denied" in line and _about(line, wanted)]
-        silent = [pattern for pattern in wanted if not any(_about(line, (pattern,)) for line in said)]
-        if not found[name] and (denied or silent):
-            nulls[name] = denied[0] if denied else f"the phone's ls said nothing of {silent[0]}"
-            found[name] = None
-    return DriverListing(found["opencl"], found["vulkan"], nulls)
-
-
-def _about(line: str, patterns: Iterable[str]) -> bool:
-    return any(pattern.split("*")[0] in line for pattern in patterns)
+def _gpu_notes(gpu: Gpu, vendor: str | None) -> tuple[str, ...]:
+    notes = []
+    if gpu.software:
+        notes.append(f"{gpu.name} computes on the CPU: the phone uses no GPU")
+    if gpu.name is not None and vendor is not None and gpu_contradicts(gpu.name, vendor):
+        notes.append(f"the GPU is {gpu.name}, which no {vendor} chip has")
+    return tuple(notes)

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
+
+# What a zone measures; ``none`` is a zone that is no temperature.
+Meaning = Literal["cpu", "gpu", "skin", "battery", "other", "none"]
 
 # In order of preference: skin and battery tell whether a phone is cool again. CPU zones idle at 40 °C and more on a
 # cool phone and jump by ten degrees within a second, so they only speak where nothing else does. Their names: Qualcomm
 # (cpu-1-0-0, cpuss-0, tsens…), MediaTek (mtktscpu, cpu_big0), Samsung and Tensor (BIG, MID, LITTLE), HiSilicon
 # (cluster0), x86 PCs (x86_pkg_temp).
 _CPU = re.compile(
-    r"^(cpu|apc\d-cpu|mtktscpu|soc_max$|tsens_tz|cluster\d|BIG|MID[HL]?$|LITTLE$|x86_pkg_temp|soc_thermal|soc-thmzone"
+    r"^(cpu|apc\d-cpu|mtktscpu|soc_max$|tsens_tz|cluster\d|BIG|MID[HL]?$|LITTLE$|x86_pkg_temp|soc[-_]thermal|soc-thmzone"
     r"|prometheus\d|ank\d)",
     re.IGNORECASE,
 )
-_SKIN = re.compile(r"skin|quiet.therm|xo.therm|^mtktsAP$|^ap_ntc$|^shell", re.IGNORECASE)
-_BATTERY = re.compile(r"^battery|^mtktsbattery$|^batt.therm|^maxfg", re.IGNORECASE)
+_SKIN = re.compile(r"skin|quiet.therm|xo.therm|^mtktsAP$|^ap_ntc$|^shell|^case.therm", re.IGNORECASE)
+_BATTERY = re.compile(r"^battery|^mtktsbattery$|^batt.therm|^maxfg|^bms$", re.IGNORECASE)
+_GPU = re.compile(r"^gpu|^mtktsgpu|^G3D$|^mali|^kgsl", re.IGNORECASE)
 # Percent, millivolt, milliampere, or a constant (Qualcomm's lmh-dcvs).
 _NO_TEMPERATURE = re.compile(r"^socd?$|vbat|ibat|vph|lmh-dcvs|bcl|-step$|virt", re.IGNORECASE)
 # Kernel values for "no sensor".
@@ -36,6 +41,16 @@ def celsius(zone_type: str, raw: int | None) -> float | None:
     unit = 1 if abs(raw) < _HOTTEST_C else 10 if abs(raw) < 10 * _HOTTEST_C else 1000
     value = raw / unit
     return value if _COLDEST_C < value < _HOTTEST_C else None
+
+
+def meaning_of(zone_type: str) -> Meaning:
+    """Return what a zone of this name measures: names are the vendors', and most say it."""
+    if _NO_TEMPERATURE.search(zone_type):
+        return "none"
+    kinds: tuple[tuple[Meaning, re.Pattern[str]], ...] = (
+        ("gpu", _GPU), ("skin", _SKIN), ("battery", _BATTERY), ("cpu", _CPU),
+    )  # fmt: skip
+    return next((meaning for meaning, pattern in kinds if pattern.search(zone_type)), "other")
 
 
 def leading_zone(zone_types: Sequence[str], raws: Sequence[int | None]) -> int | None:

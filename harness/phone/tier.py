@@ -1,4 +1,7 @@
-"""Which tier a phone is in: from its facts, by rules. An unknown fact meets no condition."""
+"""Which tier a phone is in: from its facts, by rules. An unknown fact meets no condition.
+
+A rule may name a CPU feature as the kernel does (``asimddp``) or by our word for it (``dotprod``).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def _holds(facts: Facts, when: When) -> bool:
         _at_least(ram_gib, when.ram_gib_min)
         and _at_least(mhz, when.cpu_max_mhz_min)
         and _at_least(facts.sdk, when.sdk_min)
-        and set(when.cpu_features) <= set(facts.cpu_features)
+        and set(when.cpu_features) <= {*facts.cpu_features, *(facts.instructions or ())}
     )
 
 

@@ -24,7 +24,9 @@ class When(_Strict):
     ram_gib_min: float | None = Field(None, ge=0, description="MemTotal in GiB")
     cpu_max_mhz_min: float | None = Field(None, ge=0, description="top clock of the fastest core")
     sdk_min: int | None = Field(None, ge=1, description="Android API level")
-    cpu_features: list[str] = Field(default_factory=list, description="names as /proc/cpuinfo prints them")
+    cpu_features: list[str] = Field(
+        default_factory=list, description="names as /proc/cpuinfo prints them, or ours (dotprod, fp16)"
+    )
 
 
 class TierRule(_Strict):

@@ -32,7 +32,8 @@ _COLUMNS: Final = (
     _Column("RAM", ("ram_bytes",), mebibytes),
     _Column("Android", ("android_release",)),
     _Column("ABI", ("abis", "abi")),
-    _Column("cores", ("cores",)),
+    _Column("cores", ("cpu_clusters", "cores")),
+    _Column("GPU", ("gpu",), optional=True),
     _Column("OpenCL", ("opencl",)),
     _Column("Vulkan", ("vulkan",)),
     _Column("battery, %", ("battery_pct",), number, optional=True),
@@ -88,15 +89,54 @@ def _known(member: FleetMember) -> dict[str, Any]:
             "hottest_c": max(zones.values()),
             "zones": ", ".join(f"{z} {celsius(c)} °C" for z, c in zones.items()),
         }
-    return {**phone, **facts, "tier": member.phone.tier}
+    known = {**phone, **facts, **_in_words(facts), "tier": member.phone.tier}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that are records, or belong together, as people read them; ``None`` is no fact."""
+    words: dict[str, Any] = {}
+    if isinstance(facts.get("soc_name"), str):
+        words["soc"] = f"{facts['soc_name']} ({facts['soc']})" if facts.get("soc") else facts["soc_name"]
+    clusters = facts.get("cpu_clusters")
+    if isinstance(clusters, (list, tuple)):
+        parts = [text for cluster in reversed(clusters) if (text := _cluster(cluster))]
+        words["cpu_clusters"] = " + ".join(parts) or None
+    if isinstance(facts.get("gpu"), str) and isinstance(facts.get("driver"), str):
+        words["gpu"] = f"{facts['gpu']}, {facts['driver']}"
+    battery = facts.get("battery")
+    if isinstance(battery, dict):
+        words |= {"battery_pct": battery.get("level_pct"), "battery_c": battery.get("temp_c")}
+        words["battery"] = _listed(battery, "plugged", "status", "health")
+    thermal = facts.get("thermal")
+    if isinstance(thermal, dict):
+        words["thermal"] = f"status {shown(thermal.get('status'))}, HAL {shown(thermal.get('hal'))}"
+    return words
+
+
+def _cluster(cluster: Any) -> str:
+    if not isinstance(cluster, dict) or not isinstance(cluster.get("cpus"), (list, tuple)):
+        return ""
+    khz = cluster.get("max_khz")
+    clock = f" {khz / 1e6:.2f} GHz" if isinstance(khz, int) else ""
+    return f"{len(cluster['cpus'])} × {cluster.get('core') or 'unknown core'}{clock}"
+
+
+def _listed(record: Mapping[str, Any], *names: str) -> str:
+    return ", ".join(f"{name} {shown(record.get(name))}" for name in names)
 
 
 def _temperatures(zones: Any) -> dict[str, float]:
     found: dict[str, float] = {}
     for zone in zones if isinstance(zones, (list, tuple)) else ():
-        milli_c = zone.get("milli_c") if isinstance(zone, dict) else None
-        if isinstance(milli_c, (int, float)) and _PLAUSIBLE_C[0] <= milli_c / 1000 <= _PLAUSIBLE_C[1]:
-            found[str(zone.get("type"))] = milli_c / 1000
+        if not isinstance(zone, dict):
+            continue
+        # Runs of before have the kernel's number only, which is in thousandths on most phones.
+        milli_c = zone.get("milli_c")
+        plain = milli_c / 1000 if isinstance(milli_c, (int, float)) else None
+        value = zone.get("celsius", plain)
+        if isinstance(value, (int, float)) and _PLAUSIBLE_C[0] <= value <= _PLAUSIBLE_C[1]:
+            found[str(zone.get("type"))] = value
     return found
 
 
@@ -128,6 +168,8 @@ def _rest(member: FleetMember, facts: Mapping[str, Any], columns: Sequence[_Colu
 
 def shown(value: Any) -> str:
     """Return a fact of any type as text."""
+    if value is None:
+        return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):

@@ -233,7 +233,7 @@ def _write_files(state: PhoneState, profile: Profile, host: Host, boot_reason: s
         *tree.with_denials(tree.sysfs(profile), profile.denied),
         *tree.userland(tools.toybox, tools.toybox_applets, tools.shell, tools.others),
         *tree.system_files(props, host.python.command, host.python.path),
-        *(tree.Node(file.path, tree.stand_in(file.size_bytes)) for file in profile.files),
+        *map(tree.further_file, profile.files),
         tree.Node("/system/lib/adbd"),
         tree.Node("/system/lib/droid"),
         *(_log_command(name, host.python.command) for name in _LOG_COMMANDS),

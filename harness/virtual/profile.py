@@ -147,10 +147,14 @@ class Zone(Part):
 
 
 class File(Part):
-    """A further read-only file under ``/vendor`` or ``/system``: an ELF header and zeros, enough to be there."""
+    """A further read-only file under ``/vendor`` or ``/system``.
+
+    It holds ``text``, else an ELF header and zeros, enough for a library to be there.
+    """
 
     path: VendorPath
     size_bytes: Annotated[int, Field(ge=64, le=64 * 1024 * 1024)] = 4096
+    text: Annotated[str, Field(max_length=65536)] | None = None
 
 
 class Profile(Part):

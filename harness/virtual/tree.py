@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.virtual import vitals
-from harness.virtual.profile import Profile
+from harness.virtual.profile import File, Profile
 from harness.virtual.traits import Gpu
 
 ABI_BY_MACHINE = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "armv7l": "armeabi-v7a", "i686": "x86"}
@@ -271,9 +271,11 @@ def system_files(props: Mapping[str, str], python_argv: str, python_path: str) -
         yield Node(folder)
 
 
-def stand_in(size_bytes: int) -> bytes:
-    """Return a file that looks like a 64-bit ELF library to whoever reads its first bytes only."""
-    return b"\x7fELF\x02\x01\x01".ljust(size_bytes, b"\0")
+def further_file(file: File) -> Node:
+    """Return a file that the description adds to the phone."""
+    # Without a text: what looks like a 64-bit ELF library to whoever reads its first bytes only.
+    library = b"\x7fELF\x02\x01\x01".ljust(file.size_bytes, b"\0")
+    return Node(file.path, library if file.text is None else file.text.encode())
 
 
 def write_tree(nodes: Iterable[Node], root: Path) -> None:

@@ -221,6 +221,7 @@ def facts(**over: Any) -> Facts:
         "available_bytes": 3 * GIB,
         "opencl": "",
         "vulkan": "",
+        "driver": "V@0001.2",
         "python_mnn": "3.6.1",
         "zones": (),
         **over,

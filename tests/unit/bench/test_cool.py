@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from harness.bench.cool import PLATEAU_WINDOW_S, POLL_S, Cooled, read_celsius, wait_until_cool
 from harness.payload.probe import Probe
+from harness.phone.probed import ProbeFacts, read_probe_facts
 from harness.plan.model import Cool
 
 
@@ -15,8 +16,8 @@ class FakeProbe:
     def __init__(self, *readings: object) -> None:
         self.readings = list(readings)
 
-    def facts(self) -> dict[str, Any]:
-        return {"zones": self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]}
+    def facts(self) -> ProbeFacts:
+        return read_probe_facts({"zones": self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]})
 
 
 class Clock:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.payload.probe_facts import Core, ProbeFacts, ZoneReading, parse_facts
+from harness.payload.probe_facts import parse_facts
+from harness.phone.probed import Core, ProbeFacts, ZoneReading
 
 CPUINFO = """\
 Processor\t: AArch64 Processor rev 1 (aarch64)
@@ -39,11 +40,13 @@ MEMINFO = "MemTotal:        5000 kB\nMemFree:          100 kB\nMemAvailable:    
 
 
 def read_facts(probe: Path, *options: str) -> ProbeFacts:
+    """Return what the probe tells; nothing of it may be of a wrong kind."""
     done = subprocess.run([str(probe), "facts", *options], capture_output=True, timeout=10, check=True)
     assert done.stdout.count(b"\n") == 1
     assert done.stdout.isascii()
-    json.loads(done.stdout)
-    return parse_facts(done.stdout)
+    facts = parse_facts(done.stdout)
+    assert facts.odd == {}
+    return facts
 
 
 @pytest.fixture
@@ -103,6 +106,7 @@ def test_the_kernels_own_names_are_those_of_this_computer(probe: Path) -> None:
     assert facts.page_size == os.sysconf("SC_PAGE_SIZE")
     assert facts.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert facts.mem_total_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert facts.uptime_ms is not None
     assert facts.uptime_ms > 0
 
 
@@ -163,7 +167,7 @@ def test_odd_bytes_in_a_zones_name_keep_the_json_valid(probe: Path, tmp_path: Pa
     (zone / "type").write_bytes(b'a"\\\x01\xff\xc3\xa9\tz\nrest')
     (zone / "temp").write_text("-5\n")
     facts = read_facts(probe, "--sysfs", str(tmp_path / "sys"), "--procfs", str(tmp_path))
-    assert facts.zones == (ZoneReading(3, 'a"\\\x01\udcffé\tz', -5),)
+    assert facts.zones == (ZoneReading(3, 'a"\\\x01\ufffdé\tz', -5),)
 
 
 def test_a_sensor_with_a_number_too_big_or_empty_is_unknown(probe: Path, tmp_path: Path) -> None:
@@ -236,9 +240,18 @@ def test_what_is_no_answer_of_facts_is_refused_with_a_sentence(text: bytes, said
         parse_facts(text)
 
 
-def test_a_wrong_type_is_named(probe: Path) -> None:
+def test_a_wrong_type_costs_that_fact_and_is_named(probe: Path) -> None:
     done = subprocess.run([str(probe), "facts"], capture_output=True, timeout=10, check=True)
+    whole = parse_facts(done.stdout)
+    assert whole.odd == {}
     facts = json.loads(done.stdout)
-    facts["clusters"] = [["x"]]
-    with pytest.raises(ValueError, match="'0' of 'clusters' is not a list of whole numbers"):
-        parse_facts(json.dumps(facts).encode())
+    facts["clusters"] = [["x"], "y", [0, None, 1]]
+    facts["kernel"] = 6
+    read = parse_facts(json.dumps(facts).encode())
+    assert (read.kernel, read.machine, read.clusters) == (None, whole.machine, ((0, 1),))
+    assert read.odd == {
+        "kernel": "the probe tells 6, which is not a string",
+        "clusters[0]": "the probe tells ['x'], which is not a list of whole numbers",
+        "clusters[1]": "the probe tells 'y', which is not a list of whole numbers",
+        "clusters[2]": "the probe tells [0, None, 1], which is not a list of whole numbers",
+    }

@@ -11,8 +11,10 @@ import pytest
 from harness.core.deadline import Deadline
 from harness.core.errors import ShellError
 from harness.core.transport import ShellResult, Transport
-from harness.phone.facts import DriverListing, Facts, build_facts
+from harness.phone.drivers import DriverListing
+from harness.phone.facts import Facts, Told, build_facts
 from harness.phone.identity import Identity, hardware_fingerprint, identify, parse_identity
+from harness.phone.probed import read_probe_facts
 
 ID = "5c0ffee0-0000-4000-8000-000000000001"
 PATH = "/base/phone-id.json"
@@ -22,7 +24,7 @@ PATH = "/base/phone-id.json"
 def facts() -> Facts:
     probe = {"mem_total_bytes": 8 << 30, "cores": [{"cpu": 0}, {"cpu": 1}], "boot_id": "b1", "kernel": "6.1"}
     properties = {"ro.serialno": "TOY1", "ro.product.model": "Toy 3", "ro.soc.model": "TS900"}
-    return build_facts(properties, probe, DriverListing("", ""), None)
+    return build_facts(Told(properties, read_probe_facts(probe), DriverListing("", "")))
 
 
 class OneFile:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.phone.thermal import celsius, leading_zone
+from harness.phone.thermal import Meaning, celsius, leading_zone, meaning_of
 
 # Vendors' zones in their forms, values of our own.
 SNAPDRAGON = {
@@ -91,6 +91,26 @@ def test_a_zone_that_cannot_be_read_does_not_speak() -> None:
 def test_lists_of_different_length_are_read_as_far_as_they_go() -> None:
     assert leading_zone(["cpu-0", "cpu-1", "cpu-2"], [30_000, 40_000]) == 1
     assert leading_zone(["cpu-0"], [30_000, 40_000]) == 0
+
+
+@pytest.mark.parametrize(
+    ("meaning", "names"),
+    [
+        ("cpu", "cpu-0-0-usr cpu-2-1-0 cpu0-silver-usr cpuss-1 tsens_tz_sensor7 mtktscpu soc_max cpu-big-core1-1 MIDL"),
+        ("cpu", "cluster1 soc_thermal soc-thermal cputop-thmzone prometheus7-thmzone x86_pkg_temp"),
+        ("gpu", "gpuss-0-usr gpu0-usr gpu gpu1 G3D GPU gpu-thmzone gpuank2-thmzone mali mtktsgpu"),
+        ("skin", "skin-therm quiet_therm xo-therm-adc mtktsAP ap_ntc shell shell_front case_therm"),
+        ("battery", "battery Battery bms maxfg batt_therm mtktsbattery"),
+        ("none", "soc socd vbat pm8150b-ibat-lvl0 pm8150l-bcl-lvl1 lmh-dcvs-00 gpu-skin-avg-step"),
+        ("other", "aoss0-usr ddr-usr camera-therm ISP NPU TPU usb_pwr_therm pmic_temp wifi_ntc board-thmzone modem"),
+    ],
+)  # fmt: skip
+def test_a_zones_name_tells_what_it_measures(meaning: Meaning, names: str) -> None:
+    assert {name: meaning_of(name) for name in names.split()} == dict.fromkeys(names.split(), meaning)
+
+
+def test_a_zone_without_a_name_is_any_zone() -> None:
+    assert meaning_of("") == "other"
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from harness.phone.facts import DriverListing, Facts, build_facts
+from harness.phone.drivers import DriverListing
+from harness.phone.facts import Facts, Told, build_facts
+from harness.phone.probed import read_probe_facts
 from harness.phone.tier import tier_of
 from harness.plan.tiers import TierRules, load_tier_rules
 
@@ -18,7 +20,7 @@ def phone(ram_gib: float | None = 8, mhz: int | None = 2400, sdk: int | None = 3
         "features": list(features),
     }
     properties = {} if sdk is None else {"ro.build.version.sdk": str(sdk)}
-    return build_facts(properties, probe, DriverListing("", ""), None)
+    return build_facts(Told(properties, read_probe_facts(probe), DriverListing("", "")))
 
 
 def rules(when: dict[str, Any]) -> TierRules:
@@ -32,6 +34,7 @@ def rules(when: dict[str, Any]) -> TierRules:
         ({"cpu_max_mhz_min": 2400}, phone(mhz=2400), phone(mhz=2399)),
         ({"sdk_min": 35}, phone(sdk=35), phone(sdk=34)),
         ({"cpu_features": ["i8mm"]}, phone(8, 2400, 35, "i8mm", "sve"), phone(8, 2400, 35, "sve")),
+        ({"cpu_features": ["dotprod"]}, phone(8, 2400, 35, "asimddp"), phone(8, 2400, 35, "asimdhp")),
         ({"ram_gib_min": 4.0, "sdk_min": 35}, phone(8, sdk=35), phone(8, sdk=34)),
     ],
 )

@@ -44,6 +44,40 @@ def test_reasons_inside_the_facts_count_too(make: ModuleType) -> None:
     assert made.notes["may not list /vendor"] == ["OpenCL"]
 
 
+def test_what_belongs_together_is_told_in_words(make: ModuleType) -> None:
+    facts = {
+        "soc": "SM9999",
+        "soc_name": "Toy 9 Gen 1",
+        "cpu_clusters": [
+            {"cpus": [0, 1, 2], "core": "Cortex-A55", "max_khz": 1_804_800},
+            {"cpus": [7], "core": None, "max_khz": None},
+            "junk",
+        ],
+        "gpu": "Toyo 7",
+        "driver": "V@0001.2",
+        "battery": {"level_pct": 61, "temp_c": 29.5, "plugged": "usb", "status": "charging", "health": None},
+        "thermal": {"status": 2, "hal": None},
+        "zones": [
+            {"type": "tenths", "milli_c": 412, "celsius": 41.2},
+            {"type": "socd", "milli_c": 30, "celsius": None},
+        ],
+    }
+    made = table(make, facts=facts)
+    told = row(made)
+    assert told["SoC"] == "Toy 9 Gen 1 (SM9999)"
+    assert told["cores"] == "1 × unknown core + 3 × Cortex-A55 1.80 GHz"
+    assert told["GPU"] == "Toyo 7, V@0001.2"
+    assert (told["battery, %"], told["°C"]) == ("61.0", "41.2")
+    rest = made.rows[0].rest
+    assert rest["battery"] == "plugged usb, status charging, health unknown"
+    assert (rest["thermal"], rest["zones"]) == ("status 2, HAL unknown", "tenths 41.2 °C")
+
+
+def test_clusters_that_nobody_can_read_leave_the_number_of_cores(make: ModuleType) -> None:
+    assert row(table(make, facts={"cpu_clusters": ["junk"], "cores": 8}))["cores"] == "8"
+    assert row(table(make, facts={"cpu_clusters": [], "cores": 8}))["cores"] == "8"
+
+
 def test_battery_has_a_column_only_when_known(make: ModuleType) -> None:
     assert "battery, %" not in fleet_table(make.info(), {}).titles
     assert row(table(make, facts={"battery_pct": 83}))["battery, %"] == "83.0"

@@ -38,7 +38,8 @@ def test_the_three_kinds_differ_in_memory() -> None:
 
 
 def test_only_the_phone_described_with_opencl_has_a_gpu_library() -> None:
-    assert [file.path for file in load_profile("high-opencl").files] == ["/vendor/lib64/libOpenCL.so"]
+    files = [file.path for file in load_profile("high-opencl").files]
+    assert files == ["/vendor/lib64/libOpenCL.so", "/vendor/etc/public.libraries.txt"]
     assert all(load_profile(name).files == () for name in ("high", "mid", "low"))
 
 
