@@ -79,7 +79,7 @@ class Traits:
 
     def with_facts(self, facts: Facts, tier: TierName) -> Traits:
         """Return the same phone after its facts were read."""
-        socs = tuple(name for name in (facts.soc, facts.platform) if name)
+        socs = tuple(name for name in (facts.soc, facts.soc_name, facts.platform) if name)
         return replace(
             self, serialno=facts.serialno, model=facts.model, socs=socs, tier=tier, sdk=facts.sdk, known=True
         )

@@ -23,10 +23,12 @@ from harness.fleet.states import Why, why_booting, why_error, why_full, why_held
 from harness.payload.probe import Probe
 from harness.payload.probe_lease import Lease
 from harness.phone.battery import parse_battery
-from harness.phone.facts import DriverListing, Facts, build_facts
+from harness.phone.drivers import DriverListing
+from harness.phone.facts import Facts, Told, build_facts
 from harness.phone.getprop import parse_getprop
 from harness.phone.health import HealthStore, Hold
 from harness.phone.identity import Identity, identify, known_identity
+from harness.phone.probed import read_probe_facts
 from harness.phone.tier import tier_of
 from harness.plan.tiers import TierName, TierRules, load_tier_rules
 
@@ -47,6 +49,7 @@ class Seen:
     id: str | None = None
     serialno: str | None = None
     soc: str | None = None
+    soc_name: str | None = None
     tier: TierName | None = None
     ram_bytes: int | None = None
     android_release: str | None = None
@@ -96,6 +99,7 @@ def _asked(seen: Seen, transport: Transport, rules: TierRules) -> Seen:
         model=plain.model or seen.model,
         serialno=plain.serialno,
         soc=plain.soc,
+        soc_name=plain.soc_name,
         android_release=plain.android_release,
         sdk=plain.sdk,
         free_bytes=free,
@@ -109,7 +113,13 @@ def _asked(seen: Seen, transport: Transport, rules: TierRules) -> Seen:
     try:
         probe = Probe.install(transport)
         facts = _facts(properties, probe)
-        seen = replace(seen, tier=tier_of(facts, rules), ram_bytes=facts.ram_bytes, nulls={**seen.nulls, **facts.nulls})
+        seen = replace(
+            seen,
+            tier=tier_of(facts, rules),
+            soc_name=facts.soc_name,
+            ram_bytes=facts.ram_bytes,
+            nulls={**seen.nulls, **facts.nulls},
+        )
         # Building the probe, once per computer, takes longer than any phone.
         deadline = Deadline(LOOK_S, "asking who the phone is", transport.name)
         identity = known_identity(transport, facts, deadline)
@@ -127,13 +137,14 @@ def _asked(seen: Seen, transport: Transport, rules: TierRules) -> Seen:
 
 def _facts(properties: Mapping[str, str], probe: Probe | None = None) -> Facts:
     """Return the facts that are shown; drivers and Python are not."""
-    return build_facts(properties, {} if probe is None else probe.facts(), DriverListing(None, None), None)
+    probed = read_probe_facts({}) if probe is None else probe.facts()
+    return build_facts(Told(properties, probed, DriverListing(None, None)))
 
 
 # What may be unknown of a phone; all else that is null means "there is none".
 _UNKNOWN = (
-    "model", "id", "serialno", "soc", "tier", "ram_bytes", "android_release", "sdk", "free_bytes", "battery_pct",
-    "battery_c",
+    "model", "id", "serialno", "soc", "soc_name", "tier", "ram_bytes", "android_release", "sdk", "free_bytes",
+    "battery_pct", "battery_c",
 )  # fmt: skip
 
 

@@ -11,9 +11,10 @@ from harness.core.deadline import Deadline
 from harness.core.errors import PhoneError
 from harness.core.provider import Endpoint
 from harness.core.transport import Transport
-from harness.fleet.states import Why, parse_df_free, why_booting, why_full, why_held_by
+from harness.fleet.states import Why, why_booting, why_full, why_held_by
 from harness.payload.probe import Probe
 from harness.phone.getprop import parse_getprop
+from harness.phone.storage import parse_df
 from harness.plan.tiers import TierRules
 
 READY_S = 20.0
@@ -64,4 +65,4 @@ def why_not_ready(transport: Transport) -> Why | None:
 def free_bytes(transport: Transport, deadline: Deadline) -> int | None:
     """Return the free bytes where our folder on the phone lies or will lie; ``None`` when it does not tell."""
     parent = transport.base_dir.rpartition("/")[0] or "/"
-    return parse_df_free(transport.shell(["df", "-k", parent], deadline=deadline).stdout)
+    return parse_df(transport.shell(["df", parent], deadline=deadline).stdout, parent).free_bytes

@@ -37,7 +37,7 @@ def phones_table(phones: Sequence[Seen]) -> Table:
             seen.name,
             seen.state.partition(" (")[0],
             seen.model or _UNKNOWN,
-            seen.soc or _UNKNOWN,
+            seen.soc_name or seen.soc or _UNKNOWN,
             seen.tier or _UNKNOWN,
             _UNKNOWN if seen.ram_bytes is None else f"{seen.ram_bytes / _GIB:.1f} GiB",
             _android(seen),

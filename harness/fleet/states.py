@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -77,16 +76,6 @@ def why_booting(properties: Mapping[str, str]) -> Why | None:
     if "ro.build.version.sdk" not in properties or properties.get("sys.boot_completed") == "1":
         return None
     return Why(BOOTING, "it has not finished booting", "wait until its home screen is there and run again")
-
-
-# Total, used and available in KiB, and the share: in every df's line, whatever stands around them.
-_DF = re.compile(r"\s([0-9]+)\s+([0-9]+)\s+([0-9]+)\s+[0-9]+%")
-
-
-def parse_df_free(data: bytes) -> int | None:
-    """Return the free bytes that ``df -k PATH`` tells, ``None`` if it tells none."""
-    match = _DF.search(data.decode("utf-8", "replace"))
-    return int(match[3][:15]) * 1024 if match else None
 
 
 def why_full(free_bytes: int | None) -> Why | None:

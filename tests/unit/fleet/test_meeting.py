@@ -16,7 +16,7 @@ class Asked:
     base_dir = "/data/local/tmp/mnn-farm"
 
     def __init__(self, getprop: bytes, df: bytes) -> None:
-        self._answers = {"getprop": getprop, "df -k /data/local/tmp": df}
+        self._answers = {"getprop": getprop, "df /data/local/tmp": df}
 
     def shell(self, argv: list[str], *, deadline: Deadline) -> ShellResult:
         return ShellResult(0, self._answers[" ".join(argv)], b"")

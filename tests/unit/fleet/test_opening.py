@@ -20,12 +20,14 @@ from harness.fleet import opening
 from harness.fleet.opening import Fleet, open_fleet
 from harness.fleet.states import Why
 from harness.fleet.words import read_words
-from harness.phone.facts import DriverListing, build_facts
+from harness.phone.drivers import DriverListing
+from harness.phone.facts import Told, build_facts
 from harness.phone.health import HealthStore
 from harness.phone.identity import Identity
+from harness.phone.probed import read_probe_facts
 from harness.plan.tiers import TierName
 
-FACTS = build_facts({}, {}, DriverListing("", ""), None)
+FACTS = build_facts(Told({}, read_probe_facts({}), DriverListing("", "")))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from harness.core.errors import PhoneLostError
 from harness.fleet.states import (
     MIN_FREE_BYTES,
     Why,
-    parse_df_free,
     why_booting,
     why_error,
     why_full,
@@ -54,20 +53,6 @@ def test_an_android_that_has_not_said_so_is_booting() -> None:
 
 def test_what_is_no_android_has_booted() -> None:
     assert why_booting({"ro.product.model": "Linux x86_64"}) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "free"),
-    [
-        (b"Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/block/dm-9 900 300 600 34% /data\n", 600 * 1024),
-        (b"Filesystem\n/dev/a-long-name\n   900   900   0 100% /data/user/0\n", 0),
-        (b"df: /data/local/tmp: Permission denied\n", None),
-        (b"\xff\xfe", None),
-        (b"", None),
-    ],
-)
-def test_free_space_is_read_from_df(text: bytes, free: int | None) -> None:
-    assert parse_df_free(text) == free
 
 
 def test_a_full_phone_is_left_out_and_an_unknown_one_is_not() -> None:

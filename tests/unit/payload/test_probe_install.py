@@ -49,8 +49,6 @@ def test_the_kernel_decides_which_program_a_phone_gets(machine: str, abi: str) -
 
 
 def test_a_phone_of_another_machine_is_refused_with_what_there_is() -> None:
-    with pytest.raises(
-        PhoneError, match="no program of ours runs on its machine .riscv64.: known are aarch64, armv7l"
-    ) as caught:
+    with pytest.raises(PhoneError, match="runs on its machine 'riscv64': known are aarch64, armv7l") as caught:
         Probe.install(cast("Transport", Phone("riscv64")))
     assert caught.value.reason is Reason.ABI_MISMATCH
