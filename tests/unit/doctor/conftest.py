@@ -80,3 +80,28 @@ def serve() -> Iterator[Callable[[bytes], dict[str, str]]]:
 
 def version_answer(version: int) -> bytes:
     return b"OKAY0004%04x" % version
+
+
+def adb(folder: Path, protocol: int = 41, release: str = "36.0.0", body: str = "") -> Path:
+    """A program that knows one thing: its version. Asked for anything else it says so, and tests fail."""
+    folder.mkdir(parents=True)
+    says = body or f"echo Android Debug Bridge version 1.0.{protocol}; echo Version {release}-99"
+    path = folder / "adb"
+    path.write_text(f'#!/bin/sh\n[ "$*" = version ] || exit 99\n{says}\n')
+    path.chmod(0o755)
+    return path
+
+
+def plug_in(host: Host, port: str = "1-4.2", interface: tuple[str, str, str] = ("ff", "42", "01")) -> Path:
+    """Plug in a device and return its node."""
+    devices = host.sys_root / "bus/usb/devices"
+    (devices / f"{port}:1.1").mkdir(parents=True)
+    for name, value in zip(("Class", "SubClass", "Protocol"), interface, strict=True):
+        (devices / f"{port}:1.1" / f"bInterface{name}").write_text(f"{value}\n")
+    (devices / port).mkdir()
+    for name, value in {"busnum": "1", "devnum": "17", "idVendor": "1234", "product": "Toy 3"}.items():
+        (devices / port / name).write_text(f"{value}\n")
+    node = host.dev_root / "bus/usb/001/017"
+    node.parent.mkdir(parents=True)
+    node.touch()
+    return node

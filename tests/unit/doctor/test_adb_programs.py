@@ -8,19 +8,9 @@ import pytest
 
 from harness.doctor.adb_programs import AdbProgram, adb_programs, check_killers, check_programs
 
-from .conftest import MakeHost, version_answer
+from .conftest import MakeHost, adb, version_answer
 
 Serve = Callable[[bytes], dict[str, str]]
-
-
-def adb(folder: Path, protocol: int = 41, release: str = "36.0.0", body: str = "") -> Path:
-    """A program that knows one thing: its version. Asked for anything else it says so, and tests fail."""
-    folder.mkdir(parents=True)
-    says = body or f"echo Android Debug Bridge version 1.0.{protocol}; echo Version {release}-99"
-    path = folder / "adb"
-    path.write_text(f'#!/bin/sh\n[ "$*" = version ] || exit 99\n{says}\n')
-    path.chmod(0o755)
-    return path
 
 
 def path_of(*programs: Path) -> str:

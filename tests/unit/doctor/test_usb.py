@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from harness.doctor.host import Host
 from harness.doctor.usb import UsbPhone, check_usb, usb_phones
 
-from .conftest import MakeHost
-
-
-def plug_in(host: Host, port: str = "1-4.2", interface: tuple[str, str, str] = ("ff", "42", "01")) -> Path:
-    """Plug in a device and return its node."""
-    devices = host.sys_root / "bus/usb/devices"
-    (devices / f"{port}:1.1").mkdir(parents=True)
-    for name, value in zip(("Class", "SubClass", "Protocol"), interface, strict=True):
-        (devices / f"{port}:1.1" / f"bInterface{name}").write_text(f"{value}\n")
-    (devices / port).mkdir()
-    for name, value in {"busnum": "1", "devnum": "17", "idVendor": "1234", "product": "Toy 3"}.items():
-        (devices / port / name).write_text(f"{value}\n")
-    node = host.dev_root / "bus/usb/001/017"
-    node.parent.mkdir(parents=True)
-    node.touch()
-    return node
+from .conftest import MakeHost, plug_in
 
 
 def rule(host: Host, vendor: str = "1234") -> None:
