@@ -10,18 +10,24 @@ import re
 import socket
 from types import TracebackType
 
-from adbutils import AdbConnection
-from adbutils.errors import AdbError
-
 from harness.core.deadline import Deadline
 from harness.core.errors import (
     AdbFailedError,
     DeadlineError,
+    HostError,
     PhoneError,
     PhoneLostError,
     PhoneOfflineError,
     UnauthorizedError,
 )
+
+try:
+    from adbutils import AdbConnection
+    from adbutils.errors import AdbError
+except ValueError as error:  # adbutils makes a client while it is imported
+    raise HostError(
+        f"ANDROID_ADB_SERVER_PORT is no port number ({error})", remedy="unset it or set it to a port number"
+    ) from error
 
 
 class _QuietConnection(AdbConnection):  # type: ignore[misc]  # adbutils carries no types

@@ -40,6 +40,14 @@ class AdbServer:
         """``host:port``."""
         return f"{self.host}:{self.port}"
 
+    def listens(self) -> bool:
+        """Return whether anybody, adb server or not, takes connections there."""
+        try:
+            with socket.create_connection((self.host, self.port), timeout=ASK_SERVER_S):
+                return True
+        except OSError:
+            return False
+
     def version(self) -> int:
         """Return its protocol version, e.g. 41.
 
@@ -92,7 +100,7 @@ def ensure_server(server: AdbServer) -> int:
     Raises:
         HostError: something else listens there, it is on another computer and down, or it cannot be started.
     """
-    if _listens(server):
+    if server.listens():
         try:
             return server.version()
         except PhoneError as error:
@@ -118,14 +126,6 @@ def ensure_server(server: AdbServer) -> int:
             f"{adb} could not start an adb server on {server.address}: {said[-1] if said else error}",
             remedy=f"try it by hand: {adb} -P {server.port} start-server",
         ) from error
-
-
-def _listens(server: AdbServer) -> bool:
-    try:
-        with socket.create_connection((server.host, server.port), timeout=ASK_SERVER_S):
-            return True
-    except OSError:
-        return False
 
 
 # "<serial>   <state>[ key:value …]"; a state may contain blanks, key:value pairs do not.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_state_path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -23,5 +23,17 @@ def cache_dir(*parts: str) -> Path:
     """
     root = os.environ.get("MNN_FARM_CACHE")
     folder = (Path(root) if root else user_cache_path("mnn-farm")).joinpath(*parts)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def state_dir(*parts: str) -> Path:
+    """Return (and make) a folder of ours for what must outlive a run and a cleared cache, e.g. ``state_dir("health")``.
+
+    ``MNN_FARM_STATE`` moves it; a cache that was moved by ``MNN_FARM_CACHE`` takes it along.
+    """
+    root, cache = os.environ.get("MNN_FARM_STATE"), os.environ.get("MNN_FARM_CACHE")
+    base = Path(root) if root else Path(cache) / "state" if cache else user_state_path("mnn-farm")
+    folder = base.joinpath(*parts)
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -50,6 +50,16 @@ def parse_identity(data: bytes, hardware: str) -> Identity | None:
         return None
 
 
+def known_identity(transport: Transport, facts: Facts, deadline: Deadline) -> Identity | None:
+    """Read the phone's identity and write nothing; ``None`` if it has none that fits.
+
+    Raises:
+        PhoneError: the phone cannot be reached.
+    """
+    read = transport.shell(["cat", f"{transport.base_dir}/{ID_FILE}"], deadline=deadline)
+    return parse_identity(read.stdout, hardware_fingerprint(facts)) if read.exit_code == 0 else None
+
+
 def read_id(data: bytes) -> str | None:
     """Return the id in a phone's file whatever its hardware; ``None`` if the file is damaged."""
     try:

@@ -8,7 +8,7 @@ mnn-farm installed, so what a run needs is imported when a run begins.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.plugin.controller import Controller
     from harness.plugin.run import BoundCell, WorkerRun
     from harness.plugin.worker import Worker
-    from harness.store.schema import CellRecord
+    from harness.store.schema import CellRecord, LeftOut
 
 _CONTROLLER: pytest.StashKey[Controller] = pytest.StashKey()
 _WORKER: pytest.StashKey[Worker] = pytest.StashKey()
@@ -69,8 +69,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
 
 
 def _prepare(config: pytest.Config) -> int | None:
+    from harness.bench.phone import Terms
+    from harness.fleet.opening import open_fleet
+    from harness.fleet.servers import read_servers
+    from harness.fleet.words import read_words
     from harness.plugin.controller import Controller
-    from harness.plugin.fleet import open_fleet, read_words
     from harness.plugin.resume import Begun
     from harness.plugin.run import begin, command_line, describe_dry_run
     from harness.store.runfolder import RunFolder
@@ -79,6 +82,7 @@ def _prepare(config: pytest.Config) -> int | None:
     begun = Begun.open(again) if again is not None else None
     request = options.read_request(config, datetime.now(timezone.utc), begun.head if begun is not None else None)
     words = read_words(config.getoption("--devices"))
+    servers = read_servers(config.getoption("--adb"))
     run_dir = Path(config.getoption("--run-dir")) if config.getoption("--run-dir") else None
     if begun is not None:
         begun.check(request)
@@ -89,15 +93,21 @@ def _prepare(config: pytest.Config) -> int | None:
         if config.option.verbose >= 0:
             sys.stderr.write(f"  {phone}: {what}\n")
 
-    fleet = open_fleet(words, say)
+    purpose = "" if config.getoption("--dry-run-plan") else f"plan {request.plan_name}"
+    terms = Terms(purpose, request.wait_lease_s, request.plan.recovery)
+    fleet = open_fleet(words, say, servers=servers, terms=terms)
     config.add_cleanup(fleet.close)
+    if config.getoption("--strict-health") and fleet.unusable:
+        _name_left_out(fleet.unusable)
+        sys.stderr.write("mnn-farm: --strict-health: not every chosen phone can be used; nothing was run\n")
+        return int(ExitStatus.INFRA)
     if not fleet.phones:
-        for left in fleet.left_out:
-            sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{_then(left.remedy)}\n")
+        _name_left_out(fleet.left_out)
         found = "of the chosen phones none can be used" if fleet.left_out else "adb lists no phone"
         sys.stderr.write(f"mnn-farm: {found}; connect one, or try without: pytest --devices virtual:2\n")
         return int(ExitStatus.NO_PHONE)
     if config.getoption("--dry-run-plan"):
+        _name_left_out(fleet.left_out)
         for line in describe_dry_run(request, fleet.phones, begun.is_left if begun is not None else lambda _: True):
             sys.stdout.write(f"{line}\n")
         return int(ExitStatus.OK)
@@ -113,8 +123,10 @@ def _prepare(config: pytest.Config) -> int | None:
     return None
 
 
-def _then(remedy: str) -> str:
-    return f" ({remedy})" if remedy else ""
+def _name_left_out(phones: Iterable[LeftOut]) -> None:
+    for left in phones:
+        remedy = f" ({left.remedy})" if left.remedy else ""
+        sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{remedy}\n")
 
 
 def _point_at_device_tests(config: pytest.Config) -> None:

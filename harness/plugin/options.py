@@ -34,6 +34,7 @@ _WITH_VALUE = (
     "--until",
     "--budget",
     "--wait-lease",
+    "--adb",
 )
 
 
@@ -43,8 +44,20 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--devices",
         metavar="SPEC[,SPEC]",
-        help="which phones: all; a serial; virtual:N; virtual:PROFILE[*N]; host (this PC). "
-        "Example: pytest --devices all --plan quick",
+        help="which phones: all; a serial; usb:PATH; transport:N; model=GLOB; soc=GLOB; tier=high|mid|low; sdk=33 or "
+        "sdk=33+; virtual:N; virtual:PROFILE[*N]; host (this PC); not:SPEC leaves out. "
+        "Example: pytest --devices tier=high,not:usb:1-4.2",
+    )
+    group.addoption(
+        "--adb",
+        metavar="HOST:PORT[,HOST:PORT]",
+        help="adb servers, here or on lab hosts (default: this computer's own)",
+    )
+    group.addoption(
+        "--strict-health",
+        action="store_true",
+        help="a chosen phone that cannot be used ends the run before anything starts, with exit status 10 "
+        "(default: it is left out and named with its reason)",
     )
     group.addoption(
         "--plan", metavar="NAME|FILE", help=f"which cells to run: {', '.join(plan_names())} or a file (default: quick)"
@@ -116,7 +129,7 @@ def join_values(args: Sequence[str]) -> list[str]:
 
 def needs_devices(config: pytest.Config) -> str | None:
     """Return the first option that was given and means nothing without ``--devices``."""
-    flags = [flag for flag in _WITH_VALUE if flag != "--devices"] + ["--resume", "--dry-run-plan"]
+    flags = [flag for flag in _WITH_VALUE if flag != "--devices"] + ["--resume", "--dry-run-plan", "--strict-health"]
     names = {flag: flag.removeprefix("--").replace("-", "_") for flag in flags}
     names.update({option.flag: f"mnn_{option.field}" for option in plan_options()})
     return next((flag for flag, dest in names.items() if config.getoption(dest)), None)

@@ -18,8 +18,8 @@ from harness.bench.estimate import estimate_s
 from harness.bench.phone import ConnectedPhone
 from harness.bench.support import ruled_out
 from harness.core.ids import iso, new_run_id, test_name, utc_now
+from harness.fleet.opening import Fleet
 from harness.plan.matrix import PlannedCell, cells_of
-from harness.plugin.fleet import Fleet
 from harness.plugin.options import Request
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord, FleetMember, RunInfo

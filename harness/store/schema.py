@@ -308,11 +308,15 @@ def _short(path: str) -> str:
 
 
 class LeftOut(_Frozen):
-    """A phone that was there or asked for and took no part."""
+    """A phone that was there or asked for and took no part.
+
+    ``code`` is for programs, a code of :class:`~harness.core.reasons.Reason` where one fits; ``reason`` is a clause.
+    """
 
     name: str
     reason: str
     remedy: str = ""
+    code: str = ""
 
 
 class FleetMember(_Frozen):

@@ -54,6 +54,10 @@ def pytest_says(env: dict[str, str], *args: str, cwd: Path | None = None) -> tup
         (["--devices", "host", "--model", "/nowhere/at/all"], "model /nowhere/at/all is not a folder"),
         (["--devices", "host", "--bundle", "/nowhere"], "/nowhere/bundle.toml cannot be read"),
         (["--plan", "smoke"], "--plan means nothing without --devices"),
+        (["--adb", "lab2"], "--adb means nothing without --devices"),
+        (["--strict-health"], "--strict-health means nothing without --devices"),
+        (["--devices", "host", "--adb", "lab2:port"], "--adb lab2:port: this is no HOST:PORT"),
+        (["--devices", "tier=top"], "--devices tier=top: tiers are high, mid, low"),
     ],
 )
 def test_it_is_refused_in_one_sentence_with_status_4(
@@ -63,6 +67,13 @@ def test_it_is_refused_in_one_sentence_with_status_4(
     assert status == 4
     assert sentence in text
     assert not (tmp_path / "reports").exists()
+
+
+def test_a_port_that_is_none_is_one_sentence(env: dict[str, str], tmp_path: Path) -> None:
+    status, text = pytest_says({**env, "ANDROID_ADB_SERVER_PORT": "none"}, "--devices", "all", cwd=tmp_path)
+    assert status == 11
+    assert "ANDROID_ADB_SERVER_PORT is no port number" in text
+    assert "unset it or set it to a port number" in text
 
 
 def test_a_plan_with_a_typo_names_file_key_and_what_is_allowed(env: dict[str, str], tmp_path: Path) -> None:
@@ -133,7 +144,7 @@ def test_with_no_phone_connected_all_ends_with_status_11(env: dict[str, str], ad
 def test_a_name_nobody_has_lists_what_is_there(env: dict[str, str], adb_without_phones: int) -> None:
     status, text = pytest_says({**env, "ANDROID_ADB_SERVER_PORT": str(adb_without_phones)}, "--devices", "R5CT10ABCDE")
     assert status == 4
-    assert "--devices R5CT10ABCDE: no phone has this serial; adb lists: none" in text
+    assert "--devices R5CT10ABCDE: no phone has this serial; there are: none" in text
 
 
 def test_a_port_in_use_by_something_else_is_said(env: dict[str, str]) -> None:

@@ -27,7 +27,19 @@ def test_it_says_its_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [("report",), ("reasons",), ("models", "list"), ("models", "fetch"), ("models", "verify")]
+    "verb",
+    [
+        ("devices",),
+        ("devices", "hold"),
+        ("devices", "release"),
+        ("devices", "history"),
+        ("doctor",),
+        ("report",),
+        ("reasons",),
+        ("models", "list"),
+        ("models", "fetch"),
+        ("models", "verify"),
+    ],
 )
 def test_every_verb_has_help_with_an_example(verb: tuple[str, ...]) -> None:
     status, out, _ = farm(*verb, "--help")
@@ -83,3 +95,31 @@ def test_a_folder_that_is_no_run_gives_no_report(tmp_path: Path) -> None:
 
 def test_the_table_of_reasons_is_that_of_the_code() -> None:
     assert farm("reasons") == (0, markdown_table(), "")
+
+
+def test_doctor_names_two_adb_versions_and_the_missing_sandbox_each_with_its_fix(tmp_path: Path) -> None:
+    for name, version in (("old", 39), ("new", 41)):
+        adb = tmp_path / name / "adb"
+        adb.parent.mkdir()
+        adb.write_text(f"#!/bin/sh\necho Android Debug Bridge version 1.0.{version}\n")
+        adb.chmod(0o755)
+    env = {"PATH": f"{tmp_path / 'old'}:{tmp_path / 'new'}", "HOME": str(tmp_path), "MNN_FARM_SANDBOX": "bubblewrap"}
+    env |= {"MNN_FARM_CACHE": str(tmp_path / "cache"), "ANDROID_ADB_SERVER_PORT": "1"}
+    argv = [sys.executable, "-m", "harness.cli", "doctor"]
+    done = subprocess.run([*argv, "--json"], env=env, capture_output=True, text=True, timeout=120, check=False)
+    answer = json.loads(done.stdout)
+    found = {finding["code"]: finding for finding in answer["findings"]}
+    assert (done.returncode, answer["ok"]) == (0, True)  # warnings: real phones can be used all the same
+    assert found["adb_versions_differ"]["fix"].startswith(f"keep one: put {tmp_path / 'old'} first in PATH")
+    assert found["sandbox_missing"]["fix"].startswith("install bubblewrap")
+    people = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120, check=False).stdout
+    assert people.count("fix: ") == len(answer["findings"])
+
+
+def test_doctor_ends_with_1_when_something_must_be_mended(tmp_path: Path) -> None:
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "MNN_FARM_CACHE": str(tmp_path)}
+    argv = [sys.executable, "-m", "harness.cli", "doctor", "--json"]
+    env["ANDROID_ADB_SERVER_PORT"] = "none"
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120, check=False)
+    [error] = [finding for finding in json.loads(done.stdout)["findings"] if finding["severity"] == "error"]
+    assert (done.returncode, error["code"]) == (1, "adb_port_wrong")
