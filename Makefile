@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN ?= reports/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo test lint check bench clean
+.PHONY: demo test lint check bench soak clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mnn-farm needs Python 3.10 or later; name one: make PYTHON=python3.12")'
@@ -33,6 +33,12 @@ check: lint test
 ## Speeds and ratios as JSON; never part of the tests, since machines are noisy.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
+
+## A night of faults at random moments on four virtual phones, in fast motion. N faults, SEED of the dice.
+N ?= 200
+SEED ?= 1
+soak: $(STAMP)
+	SOAK_INJECTIONS=$(N) SOAK_SEED=$(SEED) $(BIN)/pytest -q -p no:cacheprovider tests/integration/faults/test_soak.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -127,15 +127,30 @@ static void add_known(struct maybe *sum, struct maybe value) {
     if (value.known) *sum = some((sum->known ? sum->value : 0) + value.value);
 }
 
+/* Where the root is and may be. Android moves processes between cpusets, and with that their affinity is gone. */
+static void find_place(const char *stat, const char *status, struct usage *usage) {
+    static const char key[] = "\nCpus_allowed_list:\t";
+    const char *at = strrchr(stat, ')');
+    for (int field = 2; at && field < 39; field++) at = strchr(at + 1, ' '); /* 39 is `processor` */
+    long long cpu;
+    if (at && sscanf(at, " %lld", &cpu) == 1) usage->cpu = some(cpu);
+    const char *list = strstr(status, key);
+    if (!list) return;
+    list += sizeof key - 1;
+    size_t length = strcspn(list, "\n");
+    if (length < MAX_CPU_LIST) memcpy(usage->allowed, list, length);
+}
+
 /* Returns false when the process is gone. */
-static bool measure(const struct member *member, struct usage *usage) {
-    char text[STATUS_CAP];
+static bool measure(const struct member *member, bool root, struct usage *usage) {
+    char text[STATUS_CAP], stat[1024];
     struct process process;
-    if (read_again(member->stat, text, sizeof text) <= 0 || !parse_stat(text, &process)) return false;
+    if (read_again(member->stat, stat, sizeof stat) <= 0 || !parse_stat(stat, &process)) return false;
     usage->cpu_user_ms += process.user_ms;
     usage->cpu_system_ms += process.system_ms;
     if (process.state == 'Z' || read_again(member->status, text, sizeof text) <= 0) return true;
     usage->processes++;
+    if (root) find_place(stat, text, usage);
     add_known(&usage->rss_bytes, find_field(text, "VmRSS", 1024));
     add_known(&usage->anon_bytes, find_field(text, "RssAnon", 1024));
     add_known(&usage->swap_bytes, find_field(text, "VmSwap", 1024));
@@ -148,7 +163,7 @@ void family_measure(struct family *family, struct usage *usage, int64_t now_ns) 
     *usage = (struct usage){0};
     find_members(family, now_ns);
     for (size_t i = 0; i < family->count;) {
-        if (measure(&family->members[i], usage)) {
+        if (measure(&family->members[i], family->members[i].pid == family->root, usage)) {
             i++;
             continue;
         }

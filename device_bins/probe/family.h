@@ -7,7 +7,7 @@
 
 #include "util.h"
 
-enum { MAX_MEMBERS = 128 };
+enum { MAX_MEMBERS = 128, MAX_CPU_LIST = 128 };
 
 struct member {
     pid_t pid;
@@ -29,6 +29,8 @@ struct usage {
     struct maybe rss_bytes, anon_bytes, swap_bytes, hwm_bytes, threads;
     int64_t cpu_user_ms, cpu_system_ms;
     int64_t processes;
+    struct maybe cpu; /* where the root's first thread ran last, and where it may run; "" is unknown */
+    char allowed[MAX_CPU_LIST];
 };
 
 void family_start(struct family *family, pid_t root);

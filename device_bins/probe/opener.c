@@ -27,7 +27,9 @@ static bool has_open(pid_t pid, const struct stat *wanted) {
 
 bool end_opener(pid_t pid, int fd) {
     struct stat wanted;
-    return pid > 1 && pid != getpid() && !fstat(fd, &wanted) && has_open(pid, &wanted) && !kill(pid, SIGTERM);
+    if (pid <= 1 || pid == getpid() || fstat(fd, &wanted) || !has_open(pid, &wanted) || kill(pid, SIGTERM)) return false;
+    (void)kill(pid, SIGCONT); /* one that was stopped has to go on to end */
+    return true;
 }
 
 bool is_unlocked(int fd) {

@@ -135,6 +135,11 @@ void emit_sample(struct run *run, const struct usage *usage, struct maybe availa
     put_array(run, "cur_khz", run->sensors.current_khz, run->sensors.cpu_count);
     put_array(run, "cap_khz", run->sensors.cap_khz, run->sensors.cpu_count);
     put_array(run, "milli_c", run->sensors.milli_c, run->sensors.zone_count);
+    if (run->options->command.pinned) {
+        put_maybe(run, "cpu", usage->cpu);
+        json_key(&run->sink.line, "cpus_allowed");
+        json_text(&run->sink.line, usage->allowed[0] ? usage->allowed : NULL);
+    }
     run->samples++;
     sink_end(&run->sink);
 }

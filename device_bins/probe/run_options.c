@@ -13,6 +13,16 @@ static int read_millis(const char *option, const char *text, int64_t least, int6
     return misuse("%s takes whole milliseconds from %lld to %lld; got %s", option, (long long)least, (long long)most, text);
 }
 
+static int read_cpus(struct command *command, const char *text) {
+    int numbers[MAX_CPUS];
+    size_t count = strspn(text, "0123456789,-") == strlen(text) ? parse_cpu_list(text, numbers) : 0;
+    if (!count) return misuse("--cpus takes a list of cores such as 0,4-7; got %s", text);
+    command->pinned = true;
+    CPU_ZERO(&command->cpus);
+    for (size_t i = 0; i < count; i++) CPU_SET(numbers[i], &command->cpus);
+    return 0;
+}
+
 /* TYPE=VALUE, where TYPE may be an extended regular expression for the whole type. */
 static int read_trip(struct options *options, const char *text) {
     const char *equals = strrchr(text, '=');
@@ -49,6 +59,8 @@ static int read_option(struct options *options, const char *option, const char *
         return wrong;
     } else if (!strcmp(option, "--trip-milli-c")) {
         return read_trip(options, value);
+    } else if (!strcmp(option, "--cpus")) {
+        return read_cpus(&options->command, value);
     } else if (!strcmp(option, "--lease")) {
         options->lease = value;
     } else if (!strcmp(option, "--lease-id")) {
@@ -61,8 +73,8 @@ static int read_option(struct options *options, const char *option, const char *
         options->command.env = must_realloc(options->command.env, (*env_count + 2) * sizeof *options->command.env);
         options->command.env[(*env_count)++] = must_format("%s", value);
     } else {
-        return misuse("run knows --dir, --interval-ms, --deadline-ms, --silence-ms, --trip-milli-c, --lease, --lease-id, "
-                      "--detach, --cwd, --env, --sysfs, --procfs; got %s",
+        return misuse("run knows --dir, --interval-ms, --deadline-ms, --silence-ms, --trip-milli-c, --cpus, --lease, "
+                      "--lease-id, --detach, --cwd, --env, --sysfs, --procfs; got %s",
                       option);
     }
     return 0;

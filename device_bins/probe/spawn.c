@@ -20,6 +20,7 @@ static void become(const struct command *command, pid_t probe, int out, int err)
     if (getppid() != probe) _exit(0);
     if (dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) return;
     if (command->cwd >= 0 && fchdir(command->cwd)) return;
+    if (command->pinned && sched_setaffinity(0, sizeof command->cpus, &command->cpus)) return;
     for (char **pair = command->env; *pair; pair++)
         if (putenv(*pair)) return;
     for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) signal(handled[i], SIG_DFL);

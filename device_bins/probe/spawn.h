@@ -2,13 +2,17 @@
 #ifndef PROBE_SPAWN_H
 #define PROBE_SPAWN_H
 
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct command {
     char **argv;  /* ends with NULL */
     char **env;   /* K=V to add, ends with NULL */
     int cwd;      /* open folder, or -1 */
+    bool pinned;  /* may run on `cpus` only */
+    cpu_set_t cpus;
     sigset_t mask; /* signals blocked in the command */
 };
 

@@ -23,13 +23,14 @@ from harness.bench.support import ruled_out
 from harness.bench.turn import turn
 from harness.bench.validity import Evidence, Objection, judge
 from harness.core.deadline import Deadline
-from harness.core.errors import FarmError, PhoneError
+from harness.core.errors import FarmError, PhoneError, ProbeError
 from harness.core.log import phone_logger
 from harness.core.reasons import Reason
 from harness.core.transport import checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
+from harness.phone.thermal import Meaning, trip_limits
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.events import parse_runner_output
@@ -82,6 +83,7 @@ class Attempt:
         self._phone = session.phone
         self._plan = session.context.plan
         self._begun = False
+        self._stood_still = False
 
     def run(self) -> list[Objection]:
         """Run it; what it left is in the account.
@@ -100,10 +102,12 @@ class Attempt:
             except FarmError as error:
                 if error.reason is Reason.PAYLOAD_CORRUPT:
                     session.ladder.climb(error)  # which finds out whether it is the connection that loses bytes
-                if self._begun or not tries or not worth_a_climb(error):
+                lapsed = isinstance(error, ProbeError) and error.reason is Reason.LEASE_LOST
+                if self._begun or not tries or not (lapsed or worth_a_climb(error)):
                     raise
                 tries -= 1
-                session.came_back(session.ladder.climb(error), account)
+                if not lapsed:  # else the phone is there, and its lease is asked for again
+                    session.came_back(session.ladder.climb(error), account)
 
     def _once(self) -> list[Objection]:
         account, session = self._account, self._session
@@ -124,6 +128,7 @@ class Attempt:
             weight_bytes=account.model.weight_bytes,
             ram_bytes=self._phone.facts.ram_bytes,
             started_hot=cooled.hot,
+            stood_still=self._stood_still,
             phone_log=b"" if well else self._keep_phone_log(),
         )
         return judge(account.evidence)
@@ -145,27 +150,27 @@ class Attempt:
         make = ["mkdir", "-p", work]
         deadline = Deadline(CLEAN_UP_S, "making the work folder", transport.name)
         checked(transport.shell(make, deadline=deadline), transport.name, make)
-        lease = self._phone.lease
+        lease, zones, trip = self._phone.lease, self._phone.facts.zones, self._plan.trip
+        limits_c: dict[Meaning, float] = {"skin": trip.skin_c, "battery": trip.battery_c}
         spec = RunSpec(
             argv=argv,
             work_dir=work,
             deadline_s=self._plan.cell_timeout_s,
             silence_s=self._plan.silence_s,
+            trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
         )
         supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
         raw = account.raw_dir()
         (raw / "command.json").write_text(json.dumps({"argv": argv, "cell": account.cell.label}, indent=1))
         session.say(f"running {account.cell.model} {account.cell.label}")
-        self._begun = True
         try:
             with (raw / "events.jsonl").open("wb") as events:
                 run = supervised.run(on_event=self._watching(), keep_raw=events)
         finally:
+            self._begun, self._stood_still = supervised.begun, supervised.woken
             for recovered in supervised.recoveries:
                 session.came_back(recovered, account)
-            if supervised.woken:
-                account.note("woken", "the run stood still and the phone was woken", warning=True)
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
             self._remove(work)

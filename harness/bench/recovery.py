@@ -55,7 +55,7 @@ def worth_a_climb(error: FarmError) -> bool:
     A full disk or a refused lease is what it is. What our probe says in a way that we cannot read, the link may have
     garbled.
     """
-    if not isinstance(error, PhoneError):
+    if not isinstance(error, PhoneError) or isinstance(error, PhoneGoneError):
         return False
     return error.transient or error.reason in (*_RETRIED, Reason.ADB_ERROR, Reason.PUSH_FAILED, Reason.HARNESS_ERROR)
 
@@ -168,12 +168,17 @@ class Ladder:
         tried = f"not back after {self.rules.wait_s:g} s ({', '.join(rungs)}): {_seen(state, trouble)}"
         return PhoneGoneError(self._transport.name, f"{tried}; it began with: {first.message}", reason=reason)
 
-    def _recognise(self, first: FarmError, rungs: list[str]) -> Recovered:
-        """Tell a reboot from a drop, and another phone from ours.
+    def recognise(self) -> Recovered:
+        """Look whether it is still the phone that we know, and whether it has rebooted since.
 
         Raises:
-            PhoneGoneError: another phone answers in the place of ours, or it was lost again.
+            PhoneGoneError: another phone answers in the place of ours (reason ``device_lost``).
+            PhoneError: the phone or the connection failed.
         """
+        return self._recognise(None, [])
+
+    def _recognise(self, first: FarmError | None, rungs: list[str]) -> Recovered:
+        """Tell a reboot from a drop, and another phone from ours."""
         transport, known = self._transport, self.known
         deadline = self._deadline(HANDSHAKE_S + BOOT_S, "the phone's boot")
         try:
@@ -182,6 +187,8 @@ class Ladder:
             boot_reason = self._await_boot(deadline) if rebooted else ""
             answer = transport.shell(["cat", f"{transport.base_dir}/{ID_FILE}"], deadline=deadline)
         except PhoneError as error:
+            if first is None:
+                raise
             raise PhoneGoneError(transport.name, f"lost again: {error.message}", reason=error.reason) from first
         phone_id = read_id(answer.stdout) if answer.exit_code == 0 else None
         if known.phone_id is not None and phone_id != known.phone_id and (rebooted or phone_id is not None):

@@ -106,6 +106,7 @@ class PhoneSession:
 
     def make_ready(self, account: Account) -> None:
         """Have the phone to ourselves; see :class:`harness.bench.attempt.Session`."""
+        self._look_at_it(account)
         lease = self.phone.lease
         if lease is not None:
             lease.renew()
@@ -118,6 +119,12 @@ class PhoneSession:
         if not self._prepared:
             self._prepare(account)
         self._check_battery(account)
+
+    def _look_at_it(self, account: Account) -> None:
+        """Make sure that it is still the same phone, before anything is measured in its name."""
+        seen = self._ladder.recognise()
+        if seen.rebooted:
+            self.came_back(seen, account)
 
     @property
     def _is_android(self) -> bool:

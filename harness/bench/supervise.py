@@ -33,6 +33,7 @@ class Supervised:
         log: all that was read so far, also when the run was lost.
         recoveries: how the phone came back, each time it was lost meanwhile.
         woken: whether the phone had to be woken.
+        begun: whether the phone runs it, or may do.
     """
 
     transport: Transport
@@ -42,11 +43,12 @@ class Supervised:
     log: RunLog = field(default_factory=RunLog)
     recoveries: list[Recovered] = field(default_factory=list)
     woken: bool = False
+    begun: bool = False
 
     def __post_init__(self) -> None:
-        self._begun = False
         self._without_news = 0
         self._dropped = False
+        self._unsure = False
         self._say = phone_logger(__name__, self.transport.name)
 
     def run(self, *, on_event: Callable[[Event], None], keep_raw: BinaryIO) -> RunLog:
@@ -63,9 +65,8 @@ class Supervised:
         while True:
             had = self.log.size
             try:
-                if not self._begun:
-                    self.probe.start(self.spec)
-                    self._begun = True
+                if not self.begun:
+                    self._start()
                 self.log = self.probe.attach(
                     self.spec.events_dir,
                     deadline.remaining_s(),
@@ -83,6 +84,18 @@ class Supervised:
                 self._without_news = self._without_news + 1 if self.log.size == had else 0
                 self._bring_back(error)
 
+    def _start(self) -> None:
+        """Start it. Only a refusal is sure not to have begun it."""
+        self.begun = True
+        try:
+            self.probe.start(self.spec)
+        except ProbeError:
+            self.begun = False
+            raise
+        except FarmError:
+            self._unsure = True
+            raise
+
     def _bring_back(self, error: FarmError) -> None:
         """Return when the run can be followed again; raises what became of it otherwise."""
         tries = self.ladder.rules.tries
@@ -90,8 +103,8 @@ class Supervised:
         self.recoveries.append(recovered)
         if recovered.rebooted:
             raise rebooted(self.transport.name, recovered)
-        if not self._begun:
-            self._begun = self._is_there()
+        if self._unsure:
+            self._unsure, self.begun = False, self._is_there()
         elif isinstance(error, ProbeError) and self._dropped:
             raise PhoneError(
                 self.transport.name,

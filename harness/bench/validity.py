@@ -44,7 +44,7 @@ class Evidence:
     """All that is known of a cell that ran.
 
     ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
-    not end well.
+    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken.
     """
 
     cell: PlannedCell
@@ -54,6 +54,7 @@ class Evidence:
     weight_bytes: int
     ram_bytes: int | None
     started_hot: str | None = None
+    stood_still: bool = False
     phone_log: bytes = b""
 
     @property
@@ -342,7 +343,7 @@ def phone_was_steady(evidence: Evidence) -> Iterator[Objection]:
         if slept_ms > _SLEEP_MS:
             yield Objection(Reason.SUSPENDED, f"the phone slept {slept_ms:.0f} ms during the run")
     still_ms = longest_standstill_ms(evidence.run)
-    if still_ms > _STANDSTILL_MS:
+    if still_ms > _STANDSTILL_MS or evidence.stood_still:
         yield Objection(Reason.SUSPENDED, f"the phone stood still for {still_ms:.0f} ms during the run")
     fell = lowest_cap_ratio(evidence.run)
     if fell is not None and fell < THROTTLED_CAP:

@@ -44,6 +44,7 @@ class RunSpec:
         trips: thermal zone type (or an extended regular expression for it) → reading, in the zone's own unit, at which
             the run is ended.
         lease: the file of a lease on the phone that is extended while this runs, with its id.
+        cpus: the cores it may use, e.g. ``0,4-7``; ``None``: as the phone likes. Samples then tell whether it holds.
     """
 
     argv: tuple[str, ...]
@@ -54,6 +55,7 @@ class RunSpec:
     silence_s: float | None = None
     trips: Mapping[str, int] | None = None
     lease: tuple[str, str] | None = None
+    cpus: str | None = None
 
     @property
     def events_dir(self) -> str:
@@ -68,6 +70,8 @@ class RunSpec:
             argv += ["--silence-ms", str(int(self.silence_s * 1000))]
         for zone, limit in (self.trips or {}).items():
             argv += ["--trip-milli-c", f"{zone}={limit}"]
+        if self.cpus is not None:
+            argv += ["--cpus", self.cpus]
         if self.lease is not None:
             argv += ["--lease", self.lease[0], "--lease-id", self.lease[1]]
         for key, value in (self.env or {}).items():

@@ -71,7 +71,9 @@ class Sample(Stamp):
     Memory, threads and CPU times are sums over the command and its descendants (``processes`` of them live); pages
     that two share count twice, and ``hwm_bytes`` of several processes is an upper bound. ``None``: not readable, or,
     in the last sample, the process is gone already. Zones are read once a second; in between their values are
-    ``None``. ``milli_c`` holds the raw numbers of the zones, whatever their unit.
+    ``None``. ``milli_c`` holds the raw numbers of the zones, whatever their unit. ``cpu`` is the core on which the
+    command's first thread ran last and ``cpus_allowed`` the list of those it may use; told only of a run with
+    ``cpus``, and not of a dead process.
     """
 
     processes: int
@@ -86,6 +88,8 @@ class Sample(Stamp):
     cur_khz: Numbers
     cap_khz: Numbers
     milli_c: Numbers
+    cpu: int | None = None
+    cpus_allowed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,8 @@ def _sample(fields: Fields) -> Sample:
         cur_khz=fields.numbers("cur_khz"),
         cap_khz=fields.numbers("cap_khz"),
         milli_c=fields.numbers("milli_c"),
+        cpu=fields.maybe_integer("cpu") if "cpu" in fields else None,
+        cpus_allowed=fields.maybe_text("cpus_allowed") if "cpus_allowed" in fields else None,
     )
 
 

@@ -7,7 +7,7 @@ Zone numbers mean nothing and differ from phone to phone; names are the vendors'
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 # What a zone measures; ``none`` is a zone that is no temperature.
@@ -25,6 +25,8 @@ _CPU = re.compile(
 _SKIN = re.compile(r"skin|quiet.therm|xo.therm|^mtktsAP$|^ap_ntc$|^shell|^case.therm", re.IGNORECASE)
 _BATTERY = re.compile(r"^battery|^mtktsbattery$|^batt.therm|^maxfg|^bms$", re.IGNORECASE)
 _GPU = re.compile(r"^gpu|^mtktsgpu|^G3D$|^mali|^kgsl", re.IGNORECASE)
+# The probe takes a type for a regular expression, unless it is the type itself: these are both.
+_PLAIN_NAME = re.compile(r"[\w.,:/-]+")
 # Percent, millivolt, milliampere, or a constant (Qualcomm's lmh-dcvs).
 _NO_TEMPERATURE = re.compile(r"^socd?$|vbat|ibat|vph|lmh-dcvs|bcl|-step$|virt", re.IGNORECASE)
 # Kernel values for "no sensor".
@@ -38,9 +40,28 @@ def celsius(zone_type: str, raw: int | None) -> float | None:
     """Return a zone's temperature in °C; ``None`` when it has none or is no temperature."""
     if raw is None or raw in _ABSENT or _NO_TEMPERATURE.search(zone_type):
         return None
-    unit = 1 if abs(raw) < _HOTTEST_C else 10 if abs(raw) < 10 * _HOTTEST_C else 1000
-    value = raw / unit
+    value = raw / _unit(raw)
     return value if _COLDEST_C < value < _HOTTEST_C else None
+
+
+def _unit(raw: int) -> int:
+    """Return how much a zone counts for one degree, by what it reads."""
+    return 1 if abs(raw) < _HOTTEST_C else 10 if abs(raw) < 10 * _HOTTEST_C else 1000
+
+
+def trip_limits(
+    zone_types: Sequence[str], raws: Sequence[int | None], limits_c: Mapping[Meaning, float]
+) -> dict[str, int]:
+    """Return by zone type the raw reading at which a zone of that meaning is at its limit, as ``probe run`` takes it.
+
+    Only for zones that read something now: a limit on one that never does would protect nothing.
+    """
+    found: dict[str, int] = {}
+    for name, raw in zip(zone_types, raws, strict=False):
+        limit_c = limits_c.get(meaning_of(name))
+        if limit_c is not None and raw is not None and celsius(name, raw) is not None and _PLAIN_NAME.fullmatch(name):
+            found[name] = round(limit_c * _unit(raw))
+    return found
 
 
 def meaning_of(zone_type: str) -> Meaning:

@@ -45,8 +45,17 @@ def load_plan(path: Path, overrides: Mapping[str, tuple[str, Any]] | None = None
     Raises:
         ConfigError: one sentence with place, key and allowed values.
     """
-    data = read_toml(path)
-    check_against(Plan, data, str(path))
+    return make_plan(read_toml(path), str(path), overrides)
+
+
+def make_plan(data: dict[str, Any], where: str, overrides: Mapping[str, tuple[str, Any]] | None = None) -> Plan:
+    """Check the plan in ``data``, which came from ``where``; ``overrides`` as for :func:`load_plan`.
+
+    Raises:
+        ConfigError: one sentence with place, key and allowed values.
+    """
+    check_against(Plan, data, where)
+    data = dict(data)
     for field, (said, value) in (overrides or {}).items():
         data[field] = value
         check_against(Plan, data, said)

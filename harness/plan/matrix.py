@@ -38,22 +38,26 @@ class PlannedCell:
 
 
 def cells_of(plan: Plan) -> list[PlannedCell]:
-    """Return the plan's cells in order: the axes of ``priority`` are gone through first (they vary fastest).
+    """Return the plan's cells, the most wanted first, so that a run that is cut short has gone broad before deep.
 
+    The first axis of ``priority`` varies fastest: with ``["backends", "threads"]`` every backend is measured once
+    before any with the next number of threads. Then come the axes that ``priority`` does not name, in the order below:
+    every model is measured once before any at the next prompt length.
     GPU backends do not sweep ``threads``: they appear once, with MNN's mode mask.
     """
     axes: dict[str, list[Any]] = {
         "models": list(plan.models),
-        "context_tokens": list(plan.context_tokens),
-        "prompt_tokens": list(plan.prompt_tokens),
-        "generate_tokens": list(plan.generate_tokens),
-        "memory": list(plan.memory),
-        "precision": list(plan.precision),
-        "engine": list(_engine_settings(plan)),
         "backends": list(plan.backends),
         "threads": list(plan.threads),
+        "precision": list(plan.precision),
+        "memory": list(plan.memory),
+        "prompt_tokens": list(plan.prompt_tokens),
+        "generate_tokens": list(plan.generate_tokens),
+        "context_tokens": list(plan.context_tokens),
+        "engine": list(_engine_settings(plan)),
     }
-    order = [name for name in axes if name not in plan.priority] + list(dict.fromkeys(plan.priority))
+    # itertools.product varies its last axis fastest.
+    order = list(reversed(dict.fromkeys([*plan.priority, *axes])))
     cells: list[PlannedCell] = []
     seen: set[str] = set()
     for values in itertools.product(*(axes[name] for name in order)):

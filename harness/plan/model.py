@@ -79,6 +79,13 @@ class Cool(_Strict):
         return self
 
 
+class Trip(_Strict):
+    """When a run is stopped to protect a hot phone. The limits lie above what phones reach by themselves."""
+
+    skin_c: float = Field(65.0, gt=0, lt=150, description="a skin sensor at this many °C ends the run")
+    battery_c: float = Field(60.0, gt=0, lt=150, description="a battery at this many °C ends the run")
+
+
 class Preparation(_Strict):
     """The state that phones are brought to before their first cell, and back from after the last one.
 
@@ -158,13 +165,15 @@ class Plan(_Strict):
     warmups: Annotated[int, Option("--warmups")] = Field(1, ge=0, le=100, description="generations not counted")
     repeats: Annotated[int, Option("--repeats")] = Field(5, ge=1, le=1000, description="timed generations a cell")
     priority: list[Axis] = Field(
-        ["backends", "threads"], description="axes to cover first: all their values before the next of any other"
+        ["backends", "threads"],
+        description="axes to cover first: all values of the first one before the next of any other, and so on",
     )
     cv_limit: float | None = Field(None, gt=0, lt=1, description="largest spread (standard deviation ÷ mean) of decode")
     cell_timeout_s: float = Field(600.0, gt=0, le=7 * 86400, description="a cell that takes longer is a hang")
     silence_s: float = Field(300.0, gt=0, le=7 * 86400, description="a cell that prints nothing for so long is a hang")
     engine: EngineKeys = Field(default_factory=EngineKeys)
     cool: Cool | None = None
+    trip: Trip = Field(default_factory=Trip)
     prepare: Preparation = Field(default_factory=Preparation)
     reference: Reference = Field(default_factory=Reference)
     recovery: Recovery = Field(default_factory=Recovery)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Iterable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from harness.core.procs import die_with_parent
 from harness.core.reasons import ExitStatus, Outcome
 from harness.core.resources import data_root
 from harness.plugin import options
+from harness.plugin.stopping import stop_in_order
 
 if TYPE_CHECKING:
     from harness.plugin.controller import Controller
@@ -50,8 +52,12 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     joined = options.join_values(given)
     if joined != given:
         return pytest.main(joined, plugins=config.invocation_params.plugins)
+    stop_in_order(config, heed_second_interrupt=True)
     try:
         return _prepare(config)
+    except KeyboardInterrupt:
+        sys.stderr.write("mnn-farm: stopped before any cell began\n")
+        return pytest.ExitCode.INTERRUPTED
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from error
     except HostError as error:
@@ -68,21 +74,30 @@ def _prepare(config: pytest.Config) -> int | None:
     from harness.fleet.servers import read_servers
     from harness.fleet.words import read_words
     from harness.plugin.controller import Controller
+    from harness.plugin.resume import Begun
     from harness.plugin.run import begin, command_line, describe_dry_run
     from harness.store.runfolder import RunFolder
 
-    request = options.read_request(config)
+    again = options.read_again(config)
+    begun = Begun.open(again) if again is not None else None
+    request = options.read_request(config, datetime.now(timezone.utc), begun.head if begun is not None else None)
     words = read_words(config.getoption("--devices"))
     servers = read_servers(config.getoption("--adb"))
     run_dir = Path(config.getoption("--run-dir")) if config.getoption("--run-dir") else None
-    if run_dir is not None:
+    if begun is not None:
+        begun.check(request)
+    elif run_dir is not None:
         RunFolder.check_free(run_dir)
 
     def say(phone: str, what: str) -> None:
         if config.option.verbose >= 0:
             sys.stderr.write(f"  {phone}: {what}\n")
 
-    terms = Terms(purpose="") if config.getoption("--dry-run-plan") else Terms()
+    terms = Terms(
+        purpose="" if config.getoption("--dry-run-plan") else "a benchmark",
+        wait_lease_s=request.wait_lease_s,
+        recovery=request.plan.recovery,
+    )
     fleet = open_fleet(words, say, servers=servers, terms=terms)
     config.add_cleanup(fleet.close)
     if config.getoption("--strict-health") and fleet.unusable:
@@ -96,15 +111,18 @@ def _prepare(config: pytest.Config) -> int | None:
         return int(ExitStatus.NO_PHONE)
     if config.getoption("--dry-run-plan"):
         _name_left_out(fleet.left_out)
-        for line in describe_dry_run(request, fleet.phones):
+        for line in describe_dry_run(request, fleet.phones, begun.is_left if begun is not None else lambda _: True):
             sys.stdout.write(f"{line}\n")
         return int(ExitStatus.OK)
-    run = begin(request, fleet, run_dir, config.invocation_params.dir, command_line())
+    if begun is not None:
+        run = begun.go_on(request, fleet, command_line())
+    else:
+        run = begin(request, fleet, run_dir, config.invocation_params.dir, command_line())
     config.stash[_CONTROLLER] = Controller(run)
     _point_at_device_tests(config)
     # Skipped cells have their line and reason in our own table.
     config.option.reportchars = config.option.reportchars.replace("s", "")
-    _set_up_workers(config, len(fleet.phones))
+    _set_up_workers(config, len(run.busy_phones))
     return None
 
 
@@ -121,9 +139,12 @@ def _point_at_device_tests(config: pytest.Config) -> None:
 
 
 def _set_up_workers(config: pytest.Config, phones: int) -> None:
-    """Ask pytest-xdist for one worker a phone; ``-n 0`` and ``--pdb`` keep everything in this process."""
+    """Ask pytest-xdist for one worker a phone; ``-n 0`` and ``--pdb`` keep everything in this process.
+
+    So does a run that was resumed and has nothing left to do.
+    """
     option = config.option
-    alone = option.usepdb or option.collectonly or getattr(option, "numprocesses", None) == 0
+    alone = not phones or option.usepdb or option.collectonly or getattr(option, "numprocesses", None) == 0
     if not alone:
         option.tx = ["popen"] * phones
         option.dist = "load"
@@ -141,6 +162,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from harness.plugin.run import WorkerRun
 
         die_with_parent()
+        stop_in_order(config, heed_second_interrupt=False)
         _become_worker(config, WorkerRun.load(workerinput[_WORKER_INPUT]))
     controller = config.stash.get(_CONTROLLER, None)
     if controller is not None:
@@ -177,7 +199,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("cell", [pytest.param(None, marks=mark, id="no-devices")])
         return
     cells = worker.run.cells
-    metafunc.parametrize("cell", cells, ids=[bound.test_id for bound in cells])
+    if cells:
+        metafunc.parametrize("cell", cells, ids=[bound.test_id for bound in cells])
+    else:
+        metafunc.parametrize("cell", [None], ids=["nothing-left"])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where an earlier start left no cell to do, collect no test that takes one."""
+    worker = config.stash.get(_WORKER, None)
+    if worker is None or worker.run.cells:
+        return
+    idle = [item for item in items if "cell" in getattr(item, "fixturenames", ())]
+    if idle:
+        config.hook.pytest_deselected(items=idle)
+        items[:] = [item for item in items if item not in idle]
 
 
 @pytest.fixture

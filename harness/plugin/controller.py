@@ -19,6 +19,7 @@ from harness.report.frames import write_csv
 from harness.report.html import write_report
 from harness.report.junit import write_junit
 from harness.report.summary import headline, summary_table
+from harness.report.text import plural
 from harness.store.schema import CellRecord
 
 _NARROWEST = 100
@@ -33,12 +34,18 @@ class Controller:
         self._follower: Follower | None = None
         self._problem = ""
         self._quiet_letters = False
+        self._stopping = False
+        self._workers: list[Any] = []
         self._console = Console()
 
     def phone_of(self, nodeid: str) -> str:
-        """Return the phone of a test by its id; tests that name none go to the first."""
+        """Return the phone of a test by its id; tests that name none go to the first that has something to do."""
         bound = self._of_test.get(_parameter(nodeid))
-        return bound.phone if bound is not None else self.run.fleet.phones[0].name
+        return bound.phone if bound is not None else self.run.busy_phones[0]
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what was found in a run folder that was begun before."""
+        return list(self.run.notes)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Get ready to show what the phones do."""
@@ -58,11 +65,32 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PhoneScheduling:
         """Deal phones to workers."""
-        return PhoneScheduling([phone.name for phone in self.run.fleet.phones], self.phone_of)
+        return PhoneScheduling(self.run.busy_phones, self.phone_of)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self, node: Any) -> None:
+        """Remember each worker."""
+        self._workers.append(node)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Tell a worker that was told to stop from one that died: its cell was not run and gets no record."""
+        self._stopping = self._stopping or error == "keyboard-interrupt"
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Pass the end on to the workers: they begin no further cell, and have the time to leave their phones."""
+        self._stopping = True
+        for node in self._workers:
+            # xdist knows no way to interrupt a test; without this execnet would do it after five seconds.
+            process = getattr(getattr(node.gateway, "_io", None), "popen", None)
+            if process is not None:
+                process.terminate()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
         """A worker died in a test: its cell gets its record here, since nobody else is left to write it."""
+        if self._stopping:
+            return
         bound = self._of_test.get(_parameter(crashitem))
         phone = next((p for p in self.run.fleet.phones if bound is not None and p.name == bound.phone), None)
         if bound is None or phone is None:
@@ -95,22 +123,42 @@ class Controller:
             write_junit(self.run.folder.path)
         except OSError as error:
             self._problem = f"the report could not be written ({error}); try: mnn-farm report {self.run.folder.path}"
+        if pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED and not self.run.cells:
+            pytest_status = int(pytest.ExitCode.OK)
         return exit_status(records, pytest_status)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print one line per cell, the headline, who was left out, and where the report is."""
-        order = {bound.cell_id: number for number, bound in enumerate(self.run.cells)}
-        records = sorted(self.run.folder.latest(), key=lambda record: order.get(record.cell_id, len(order)))
+        records = self._in_order(self.run.folder.latest())
         terminalreporter.section("mnn-farm")
         for line in self._rendered(records, terminalreporter):
             terminalreporter.write_line(line)
         for left in self.run.fleet.left_out:
             remedy = f" ({left.remedy})" if left.remedy else ""
             terminalreporter.write_line(f"left out: {left.name}: {left.reason}{remedy}")
-        terminalreporter.write_line(headline(records, len(self.run.fleet.phones)), bold=True)
+        for note in self.run.notes:
+            terminalreporter.write_line(note)
+        terminalreporter.write_line(headline(records, len(self.run.members)), bold=True)
+        unfinished = self.run.unfinished(records)
+        if unfinished:
+            terminalreporter.write_line(
+                f"not finished on these phones: {plural(unfinished, 'cell')}; "
+                f"to go on, the same --devices with --run-dir {self.run.folder.path} --resume"
+            )
         terminalreporter.write_line(f"report:  {self.run.folder.path / 'report.html'}")
         if self._problem:
             terminalreporter.write_line(self._problem, red=True)
+
+    def _in_order(self, records: list[CellRecord]) -> list[CellRecord]:
+        """Return the records phone by phone, each phone's in the order of the plan."""
+        members, planned = self.run.members, [bound.cell_id for bound in self.run.planned]
+        phones = {phone_id: number for number, phone_id in enumerate(members)}
+        cells = {cell_id: number for number, cell_id in enumerate(planned)}
+
+        def place(record: CellRecord) -> tuple[int, int]:
+            return phones.get(record.phone.id, len(members)), cells.get(record.cell_id, len(planned))
+
+        return sorted(records, key=place)
 
     def _rendered(self, records: list[CellRecord], terminalreporter: pytest.TerminalReporter) -> list[str]:
         """Render the table with rich into lines, so that it takes the way of pytest's own output."""

@@ -52,6 +52,8 @@ class Follower:
 
     def __init__(self, path: Path, phones: list[str], total: dict[str, int], console: Console, *, lines: bool) -> None:
         self._path = path
+        # What an earlier start left in the file is not what phones do now.
+        self._from = path.stat().st_size
         self._console = console
         self._lines = lines
         self._now = dict.fromkeys(phones, "waiting")
@@ -79,6 +81,7 @@ class Follower:
 
     def _follow(self) -> None:
         with self._path.open(encoding="utf-8", errors="replace") as file:
+            file.seek(self._from)
             if self._console.is_terminal:
                 with Live(self._table(), console=self._console, transient=True, auto_refresh=False) as live:
                     while not self._stop.is_set():

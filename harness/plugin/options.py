@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,28 @@ import pytest
 from harness.core.errors import ConfigError
 from harness.payload.bundle import Bundle, default_bundle, read_bundle
 from harness.payload.models import ModelFolder, find_model, read_model
-from harness.plan.load import find_plan, load_plan, plan_names
+from harness.plan.load import find_plan, load_plan, make_plan, plan_names
 from harness.plan.model import Plan, plan_options
+from harness.plugin.timebox import stop_at
+from harness.store.resume import Choice
+from harness.store.schema import RunInfo, Source
 
 DEFAULT_PLAN = "quick"
+# How messages name the plan that a run was begun with.
+PLAN_OF_RUN = "the plan of this run (run.json)"
 # Our options that take a value, besides those made from the plan.
-_WITH_VALUE = ("--devices", "--plan", "--model", "--bundle", "--run-dir", "--adb")
+_WITH_VALUE = (
+    "--devices",
+    "--plan",
+    "--model",
+    "--bundle",
+    "--run-dir",
+    "--rerun",
+    "--until",
+    "--budget",
+    "--wait-lease",
+    "--adb",
+)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -51,7 +69,39 @@ def add_options(parser: pytest.Parser) -> None:
         help="MNN model folder (with config.json) or a name known to `mnn-farm models`; again for more",
     )
     group.addoption("--bundle", metavar="DIR", help="device binaries (default: those that come with mnn-farm)")
-    group.addoption("--run-dir", metavar="DIR", help="new folder for the results (default: reports/<run-id>)")
+    group.addoption(
+        "--run-dir",
+        metavar="DIR",
+        help="new folder for the results (default: reports/<run-id>); with --resume or --rerun the folder of a run",
+    )
+    group.addoption(
+        "--resume",
+        action="store_true",
+        help="finish the run in --run-dir: do the cells that have no final record (ok, unsupported, or the product's "
+        "fault) as a new attempt, with the plan, models and bundle of that run. "
+        "Example: pytest --devices all --run-dir reports/night --resume",
+    )
+    group.addoption(
+        "--rerun",
+        metavar="KEY=NAME[,NAME]",
+        action="append",
+        help="do again the cells of the run in --run-dir whose record says so: reason=noisy,hot_start, verdict=failed "
+        "or fault=infra; again for more; with --resume also what is not finished",
+    )
+    group.addoption(
+        "--until",
+        metavar="HH:MM",
+        help="start no cell that would not be done by then (local time, tomorrow if it is past today); "
+        "what is left is skipped: out_of_time and can be resumed",
+    )
+    group.addoption(
+        "--budget", metavar="TIME", help="the same, counted from now: 8h, 90m, 1h30m or 45s; the earlier one counts"
+    )
+    group.addoption(
+        "--wait-lease",
+        metavar="S",
+        help="wait up to S seconds for a phone that somebody else is using (default: 0, it is left out)",
+    )
     group.addoption(
         "--dry-run-plan",
         action="store_true",
@@ -79,24 +129,76 @@ def join_values(args: Sequence[str]) -> list[str]:
 
 def needs_devices(config: pytest.Config) -> str | None:
     """Return the first option that was given and means nothing without ``--devices``."""
-    names = {"--plan": "plan", "--model": "model", "--bundle": "bundle", "--run-dir": "run_dir"}
-    names |= {"--dry-run-plan": "dry_run_plan", "--adb": "adb", "--strict-health": "strict_health"}
+    flags = [flag for flag in _WITH_VALUE if flag != "--devices"] + ["--resume", "--dry-run-plan", "--strict-health"]
+    names = {flag: flag.removeprefix("--").replace("-", "_") for flag in flags}
     names.update({option.flag: f"mnn_{option.field}" for option in plan_options()})
     return next((flag for flag, dest in names.items() if config.getoption(dest)), None)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks for, read and checked."""
+    """What the command line asks for, read and checked.
+
+    ``stop_at`` is the moment after which no cell is started, ``wait_lease_s`` the patience with a phone in use.
+    """
 
     plan_name: str
     plan: Plan
     models: dict[str, ModelFolder]
     bundle: Bundle
+    stop_at: datetime | None = None
+    wait_lease_s: float = 0.0
+
+    @property
+    def plan_values(self) -> dict[str, Any]:
+        """The plan as a run's head holds it."""
+        return self.plan.model_dump(mode="json", by_alias=True)
+
+    @property
+    def model_sources(self) -> dict[str, Source]:
+        """The models as a run's head holds them, by the plan's names."""
+        return {
+            name: Source(name=model.name, hash=model.folder.hash, folder=str(model.folder.root))
+            for name, model in self.models.items()
+        }
+
+    @property
+    def bundle_source(self) -> Source:
+        """The bundle as a run's head holds it."""
+        root = self.bundle.folder.root.resolve()
+        return Source(name=self.bundle.manifest.name, hash=self.bundle.hash, folder=str(root))
 
 
-def read_request(config: pytest.Config) -> Request:
-    """Read plan, models and bundle.
+@dataclass(frozen=True)
+class Again:
+    """What ``--resume`` and ``--rerun`` ask for: go on in the run folder ``run_dir``."""
+
+    run_dir: Path
+    unfinished: bool
+    chosen: Choice
+
+
+def read_again(config: pytest.Config) -> Again | None:
+    """Return which run folder is to be gone on with, ``None`` if a new run is wanted.
+
+    Raises:
+        ConfigError: no folder is named, or ``--rerun`` cannot be read.
+    """
+    resume, rerun = config.getoption("resume"), config.getoption("rerun")
+    if not resume and not rerun:
+        return None
+    if not config.getoption("run_dir"):
+        raise ConfigError(
+            f"{'--resume' if resume else '--rerun'} needs --run-dir: say which run",
+            remedy="name its folder, e.g. --run-dir reports/20260101-010203-abcd",
+        )
+    return Again(Path(config.getoption("run_dir")), resume, Choice.parse(rerun or ()))
+
+
+def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = None) -> Request:
+    """Read plan, models and bundle; those of the run that ``head`` began unless the command line names others.
+
+    ``now`` is the time from which ``--budget`` counts.
 
     Raises:
         ConfigError: one sentence with what is wrong, where, and what to do.
@@ -109,11 +211,44 @@ def read_request(config: pytest.Config) -> Request:
     given = config.getoption("model")
     if given:
         overrides["models"] = ("--model", given)
-    name = config.getoption("plan") or DEFAULT_PLAN
-    plan = load_plan(find_plan(name), overrides)
-    models = {wanted: read_model(find_model(wanted)) for wanted in plan.models}
+    name = config.getoption("plan") or (head.plan_name if head is not None else DEFAULT_PLAN)
+    if head is not None and not config.getoption("plan"):
+        plan = make_plan(head.plan, PLAN_OF_RUN, overrides)
+    else:
+        plan = load_plan(find_plan(name), overrides)
+    sources: Mapping[str, Source] = head.models if head is not None and not given else {}
+    models = {wanted: read_model(_model_path(wanted, sources.get(wanted))) for wanted in plan.models}
     hashes = [model.folder.hash for model in models.values()]
     if len(set(hashes)) < len(hashes):
         raise ConfigError("two of the models are the same files", remedy="name each model once")
-    bundle = config.getoption("bundle")
-    return Request(name, plan, models, read_bundle(Path(bundle)) if bundle else default_bundle())
+    return Request(
+        name,
+        plan,
+        models,
+        _bundle(config.getoption("bundle"), head),
+        stop_at(config.getoption("until"), config.getoption("budget"), now),
+        _seconds("--wait-lease", config.getoption("wait_lease")),
+    )
+
+
+def _model_path(wanted: str, source: Source | None) -> Path:
+    """Return where the run had it, if that is still there: names that are paths depend on the working folder."""
+    there = Path(source.folder) if source is not None else None
+    return there if there is not None and there.is_dir() else find_model(wanted)
+
+
+def _bundle(given: str | None, head: RunInfo | None) -> Bundle:
+    if given:
+        return read_bundle(Path(given))
+    there = Path(head.bundle.folder) if head is not None and head.bundle is not None else None
+    return read_bundle(there) if there is not None and there.is_dir() else default_bundle()
+
+
+def _seconds(flag: str, text: str | None) -> float:
+    try:
+        seconds = float(text or 0)
+    except ValueError:
+        seconds = math.nan
+    if not (0 <= seconds < math.inf):
+        raise ConfigError(f"{flag} {text}: it is no number of seconds", remedy="write it like 0, 2.5 or 600")
+    return seconds

@@ -6,8 +6,9 @@ import os
 import pickle
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from harness.fleet.opening import Fleet
 from harness.plan.matrix import PlannedCell, cells_of
 from harness.plugin.options import Request
 from harness.store.runfolder import RunFolder
-from harness.store.schema import FleetMember, RunInfo
+from harness.store.schema import CellRecord, FleetMember, RunInfo
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,13 @@ class BoundCell:
 
 @dataclass(frozen=True)
 class WorkerRun:
-    """What a worker needs: plain values that pickle."""
+    """What a worker needs: plain values that pickle. ``stop_at`` is the moment after which no cell is started."""
 
     context: RunContext
     phones: dict[str, ConnectedPhone]
     cells: tuple[BoundCell, ...]
     test_paths: tuple[str, ...]
+    stop_at: datetime | None = None
 
     def dump(self) -> bytes:
         """Return it as bytes for a worker of the same code."""
@@ -57,31 +59,62 @@ class WorkerRun:
 
 @dataclass
 class Run:
-    """The run as the controller holds it."""
+    """The run as the controller holds it.
+
+    Attributes:
+        planned: every cell of the phones that are here, the most wanted first.
+        cells: those of them that are to be done now: all, or what an earlier start left.
+        members: ids of all phones that ever took part, in the order in which they came.
+        notes: lines for people about what was found in the run folder.
+    """
 
     request: Request
     fleet: Fleet
     context: RunContext
     folder: RunFolder
+    planned: tuple[BoundCell, ...]
     cells: tuple[BoundCell, ...]
+    members: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def busy_phones(self) -> list[str]:
+        """Names of the phones that have something to do."""
+        busy = {bound.phone for bound in self.cells}
+        return [phone.name for phone in self.fleet.phones if phone.name in busy]
+
+    def unfinished(self, records: Iterable[CellRecord]) -> int:
+        """Return how many cells of the phones that are here have no final record among ``records``."""
+        final = {record.cell_id for record in records if record.final}
+        return sum(bound.cell_id not in final for bound in self.planned)
 
     def worker_run(self, test_paths: Sequence[str]) -> WorkerRun:
         """Return what workers need; ``test_paths`` is what they collect."""
         phones = {phone.name: phone for phone in self.fleet.phones}
-        return WorkerRun(self.context, phones, self.cells, tuple(test_paths))
+        return WorkerRun(self.context, phones, self.cells, tuple(test_paths), self.request.stop_at)
 
 
-def bind_cells(request: Request, phones: list[ConnectedPhone]) -> tuple[BoundCell, ...]:
-    """Return every cell on every phone, phone by phone, in the plan's order."""
+def cell_ids(request: Request, phone_id: str) -> list[str]:
+    """Return the ids of a phone's cells, the most wanted first; the phone need not be here."""
+    return [_cell_id(request, phone_id, cell) for cell in cells_of(request.plan)]
+
+
+def _cell_id(request: Request, phone_id: str, cell: PlannedCell) -> str:
+    return cell_id_of(phone_id, request.models[cell.model], request.bundle, cell_config(cell, request.plan))
+
+
+def bind_cells(request: Request, phones: Sequence[ConnectedPhone]) -> tuple[BoundCell, ...]:
+    """Return every cell on every phone: the most wanted cell of each phone, then the next of each.
+
+    So a process that runs them all by itself gives every phone its first figures first, as workers side by side do.
+    """
     bound = []
-    for phone in phones:
-        for cell in cells_of(request.plan):
-            model = request.models[cell.model]
-            config = cell_config(cell, request.plan)
-            cell_id = cell_id_of(phone.identity.id, model, request.bundle, config)
+    for cell in cells_of(request.plan):
+        for phone in phones:
+            cell_id = _cell_id(request, phone.identity.id, cell)
             name = test_name(
                 phone.name,
-                model.name,
+                request.models[cell.model].name,
                 cell.backend,
                 cell.threads,
                 cell.precision,
@@ -91,6 +124,16 @@ def bind_cells(request: Request, phones: list[ConnectedPhone]) -> tuple[BoundCel
             )
             bound.append(BoundCell(phone.name, cell, cell_id, name))
     return tuple(bound)
+
+
+def member_of(phone: ConnectedPhone) -> FleetMember:
+    """Return a phone as a run's head holds it."""
+    return FleetMember(
+        phone=phone.info,
+        provider=phone.endpoint.provider,
+        facts=phone.facts.as_dict(),
+        nulls={**phone.nulls, **phone.facts.nulls},
+    )
 
 
 def default_run_dir(root: Path, run_id: str) -> Path:
@@ -116,21 +159,15 @@ def begin(request: Request, fleet: Fleet, run_dir: Path | None, root: Path, comm
         versions={"python": platform.python_version(), **{name: version(name) for name in ("pytest", "adbutils")}},
         host={"system": platform.platform(), "machine": platform.machine(), "cpus": str(os.cpu_count())},
         plan_name=request.plan_name,
-        plan=request.plan.model_dump(mode="json", by_alias=True),
-        fleet=tuple(
-            FleetMember(
-                phone=phone.info,
-                provider=phone.endpoint.provider,
-                facts=phone.facts.as_dict(),
-                nulls={**phone.nulls, **phone.facts.nulls},
-            )
-            for phone in fleet.phones
-        ),
+        plan=request.plan_values,
+        fleet=tuple(member_of(phone) for phone in fleet.phones),
         left_out=tuple(fleet.left_out),
         cells=len(cells),
+        models=request.model_sources,
+        bundle=request.bundle_source,
     )
     folder.write_info(info)
-    return Run(request, fleet, context, folder, cells)
+    return Run(request, fleet, context, folder, cells, cells, tuple(phone.identity.id for phone in fleet.phones))
 
 
 def command_line() -> list[str]:
@@ -138,13 +175,21 @@ def command_line() -> list[str]:
     return [Path(sys.argv[0]).name, *sys.argv[1:]]
 
 
-def describe_dry_run(request: Request, phones: list[ConnectedPhone]) -> Iterator[str]:
-    """Yield, line by line, the cells per phone and the time they should take."""
+def describe_dry_run(
+    request: Request, phones: Sequence[ConnectedPhone], is_left: Callable[[str], bool] = lambda _: True
+) -> Iterator[str]:
+    """Yield, line by line, the cells per phone and the time they should take.
+
+    ``is_left`` tells by its id whether a cell is to be done, in a run that was begun before.
+    """
     busy: dict[str, float] = {}
     for phone in phones:
         yield f"{phone.name}: {phone.facts.model or 'unknown model'}, {phone.tier} tier"
         for bound in bind_cells(request, [phone]):
             model = request.models[bound.cell.model]
+            if not is_left(bound.cell_id):
+                yield f"  {model.name} {bound.cell.label}  done before"
+                continue
             refused = ruled_out(bound.cell, phone.facts, request.bundle, model)
             if refused is not None:
                 yield f"  {model.name} {bound.cell.label}  {refused.reason.code}: {refused.detail}"

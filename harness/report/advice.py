@@ -25,9 +25,11 @@ ADVICE: Final[dict[Reason, str]] = {
     "another prompt, an error needs a fix.",
     Reason.IMPLAUSIBLE_SPEED: "The weights were probably not read: verify the model folder (`mnn-farm models verify`) "
     "and look at the token counts in the raw events.",
-    Reason.NOISY: "Stop other work on the phone, let it cool, raise `repeats`, run the cell again.",
+    Reason.NOISY: "Stop other work on the phone, let it cool, run again with `--resume`; if that does not help, raise "
+    "`repeats` in a new run.",
     Reason.HOT_START: "Give the phone more time or air; raise `timeout_s` under `[cool]` in the plan.",
-    Reason.THROTTLED: "Cool the phone and run again, or lower the load: fewer repeats, shorter generations.",
+    Reason.THROTTLED: "Cool the phone and run again with `--resume`, or lower the load in a new run: fewer repeats, "
+    "shorter generations.",
     Reason.SUSPENDED: "Keep the phone awake: plugged in, battery saver off; then run again.",
     Reason.CLOCK_JUMPED: "Switch off automatic time on the phone, or wait until it has synchronised; then run again.",
     Reason.LOW_AVAILABLE_MEMORY: "Close apps or reboot the phone, then run again.",
@@ -45,23 +47,23 @@ ADVICE: Final[dict[Reason, str]] = {
     Reason.HANG: "See in the raw events which step it stopped in; try fewer threads or another backend.",
     Reason.SILENT_EXIT: "Look at the exit status and at logcat in the raw folder: the system may have killed it.",
     Reason.THERMAL_SHUTDOWN: "Take the phone out and let it cool; do not run this load on it again unattended.",
-    Reason.DEVICE_LOST: "Check cable, port and hub power; then run again. `mnn-farm devices history` tells "
-    "whether it is the port.",
-    Reason.DEVICE_OFFLINE: "Replug the phone or switch USB debugging off and on; then run again.",
+    Reason.DEVICE_LOST: "Check cable, port and hub power; then run again with `--resume`. "
+    "`mnn-farm devices history` tells whether it is the port.",
+    Reason.DEVICE_OFFLINE: "Replug the phone or switch USB debugging off and on; then run again with `--resume`.",
     Reason.UNAUTHORIZED: "Unlock the phone and accept this computer's key (tick *always allow*). If it does not ask, "
     "`mnn-farm doctor` looks at the keys.",
     Reason.REBOOTED: "If it rebooted during a cell of the same kind before, suspect the product; else run again.",
-    Reason.PUSH_FAILED: "Check the cable and the phone's storage; then run again.",
+    Reason.PUSH_FAILED: "Check the cable and the phone's storage; then run again with `--resume`.",
     Reason.PAYLOAD_CORRUPT: "Change the cable or port; remove /data/local/tmp/mnn-farm on the phone and run again.",
     Reason.NO_SPACE: "Free storage on the phone, or remove our files there: /data/local/tmp/mnn-farm.",
     Reason.READ_ONLY: "Reboot the phone; if its storage stays read-only, take it out of service.",
     Reason.NOEXEC: "Use a folder from which the phone runs programs: /data/local/tmp, not the SD card.",
     Reason.ADB_ERROR: "Two adb versions on one computer are the usual cause: `mnn-farm doctor` names them. "
     "Keep one, then run again.",
-    Reason.LEASE_LOST: "Ask who took the phone, and run again when it is free.",
+    Reason.LEASE_LOST: "Ask who took the phone, and run again with `--resume` when it is free.",
     Reason.THERMAL_TRIP: "Let the phone cool, shorten the load, check its place and battery; then run again.",
     Reason.LINK_STALLED: "Check cable, port and hub; if `mnn-farm devices history` names the port again, use another.",
-    Reason.HOST_DISK_FULL: "Make room on this computer (old runs lie below reports/) and run again.",
+    Reason.HOST_DISK_FULL: "Make room on this computer (old runs lie below reports/) and run again with `--resume`.",
     Reason.BAD_PLAN: "Mend the plan as the detail says.",
     Reason.MODEL_INCOMPLETE: "Fetch or convert the model again; `mnn-farm models verify` names the missing file.",
     Reason.BUNDLE_MISMATCH: "Take runner and engine libraries from one and the same build.",
@@ -72,12 +74,12 @@ ADVICE: Final[dict[Reason, str]] = {
     Reason.ISA_MISMATCH: "Import device binaries built without the missing CPU feature.",
     Reason.MODEL_TOO_BIG: "Use a smaller model or fewer bits on phones with this much memory.",
     Reason.OP_UNSUPPORTED: "Use the CPU for this model, or export it without the operator named in the detail.",
-    Reason.LOW_BATTERY: "Charge the phone, then run again.",
+    Reason.LOW_BATTERY: "Charge the phone, then run again with `--resume`.",
     Reason.TOO_HOT: "Let the phone cool, then run again; raise `timeout_s` under `[cool]` if need be.",
-    Reason.BUSY: "See who has it with `mnn-farm devices`, wait until it is free, then run again.",
+    Reason.BUSY: "See who has it with `mnn-farm devices`, wait until it is free, then run again with `--resume`.",
     Reason.HELD: "See who holds it, why and until when with `mnn-farm devices`; when it is mended, "
     "`mnn-farm devices release` ends the hold.",
     Reason.EXCLUDED: "Nothing to do: the plan says so.",
-    Reason.OUT_OF_TIME: "Run again with more time, or with fewer cells.",
-    Reason.PHONE_GONE: "Reconnect the phone, then run again.",
+    Reason.OUT_OF_TIME: "Run again with `--resume` and more time (`--until`, `--budget`), or run fewer cells anew.",
+    Reason.PHONE_GONE: "Reconnect the phone, then run again with `--resume`.",
 }

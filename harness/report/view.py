@@ -251,8 +251,9 @@ def provenance(info: RunInfo, records: Sequence[CellRecord]) -> list[tuple[str, 
     adb = distinct(
         f"{record.adb.server}, version {record.adb.version}" for record in records if record.adb.server is not None
     )
+    resumed = [(f"resumed {again.started}", shlex.join(again.command)) for again in info.resumptions]
     return [
-        ("Command", [("", shlex.join(info.command))]),
+        ("Command", [("", shlex.join(info.command)), *resumed]),
         ("Versions", [("mnn-farm", info.harness_version), *sorted(info.versions.items())]),
         ("Host", sorted(info.host.items())),
         ("Models", [(text, key) for key, text in models.items()]),

@@ -6,17 +6,18 @@ Layout: ``run.json``, ``results.jsonl``, ``raw/<cell>/<attempt>/``, and what is 
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from filelock import FileLock
 from pydantic import ValidationError
 
 from harness.core.errors import ConfigError, FarmError
-from harness.core.reasons import Reason
+from harness.core.reasons import Reason, Verdict
 from harness.store.schema import SCHEMA, CellRecord, RunInfo
 
 _log = logging.getLogger(__name__)
@@ -45,10 +46,12 @@ class RunFolder:
         """
         if path.exists() and not path.is_dir():
             raise ConfigError(f"--run-dir {path} is a file", remedy="name a folder")
-        if path.is_dir() and any(path.iterdir()):
+        # A start that was killed before its head was whole leaves that head's temporary name and nothing else.
+        if path.is_dir() and any(not entry.name.startswith(".run.json.") for entry in path.iterdir()):
             held = "another run" if (path / "run.json").exists() else "other files"
+            finish = "finish it with --resume, or " if held == "another run" else ""
             raise ConfigError(
-                f"--run-dir {path} holds {held}", remedy="name a new or empty folder; nothing was changed"
+                f"--run-dir {path} holds {held}", remedy=f"{finish}name a new or empty folder; nothing was changed"
             )
 
     @classmethod
@@ -61,7 +64,6 @@ class RunFolder:
         cls.check_free(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            (path / "raw").mkdir()
         except OSError as error:
             raise ConfigError(f"--run-dir {path} cannot be made ({error.strerror})", remedy="name another") from error
         return cls(path)
@@ -92,6 +94,23 @@ class RunFolder:
             return RunInfo.model_validate_json(file.read_bytes())
         except (OSError, ValidationError) as error:
             raise ConfigError(f"{file} cannot be read as a run's head: {_first_line(error)}") from error
+
+    def update_info(self, change: Callable[[RunInfo], RunInfo]) -> RunInfo:
+        """Replace ``run.json`` by what ``change`` makes of it, under the folder's lock, and return that.
+
+        Raises:
+            ConfigError: it cannot be read, or this computer does not take the new one.
+        """
+        try:
+            with self._lock:
+                info = change(self.read_info())
+                self.write_info(info)
+        except OSError as error:  # the lock's Timeout is one too
+            raise ConfigError(
+                f"{self.path / 'run.json'} cannot be written ({error.strerror or error})",
+                remedy="check that folder and run again",
+            ) from error
+        return info
 
     def append(self, record: CellRecord) -> None:
         """Add one record: one write, on disk before this returns. A torn last line is closed first.
@@ -136,16 +155,28 @@ class RunFolder:
         return self.results.read_bytes().count(f'"cell_id":"{cell_id}"'.encode())
 
     def latest(self) -> list[CellRecord]:
-        """Return the last attempt of each cell, in the order in which cells were first written."""
+        """Return the attempt that counts of each cell, in the order in which cells were first written.
+
+        That is the last one; but a ``skipped`` attempt, which never began, says nothing against one that did.
+        """
         by_cell: dict[str, CellRecord] = {}
         for record in self.records():
-            by_cell[record.cell_id] = record
+            before = by_cell.get(record.cell_id)
+            if before is None or record.verdict is not Verdict.SKIPPED or before.verdict is Verdict.SKIPPED:
+                by_cell[record.cell_id] = record
         return list(by_cell.values())
 
     def raw_dir(self, cell_id: str, attempt: int) -> Path:
-        """Make and return the folder for the raw output of one attempt."""
+        """Make and return a fresh folder for the raw output of one attempt.
+
+        One of that name is of an attempt that was killed before its record was written: it is kept beside, as
+        ``N-killed-1``, so that no record names files of two attempts.
+        """
         folder = self.path / "raw" / cell_id[:12] / str(attempt)
-        folder.mkdir(parents=True, exist_ok=True)
+        if folder.exists():
+            beside = (folder.with_name(f"{attempt}-killed-{number}") for number in itertools.count(1))
+            folder.rename(next(name for name in beside if not name.exists()))
+        folder.mkdir(parents=True)
         return folder
 
     def relative(self, path: Path) -> str:

@@ -276,6 +276,11 @@ class CellRecord(_Frozen):
         """The reason as the enum's member."""
         return None if self.reason is None else Reason.from_code(self.reason)
 
+    @property
+    def final(self) -> bool:
+        """Whether resuming leaves the cell alone: it is ``ok``, or the product is at fault, which no new try mends."""
+        return self.fault in (None, Fault.PRODUCT)
+
     def to_json_line(self) -> bytes:
         """Return the record as one line, with its newline."""
         return self.model_dump_json(by_alias=True).encode() + b"\n"
@@ -323,8 +328,30 @@ class FleetMember(_Frozen):
     nulls: dict[str, str] = Field(default_factory=dict)
 
 
+class Source(_Frozen):
+    """A model or a bundle as it was given to a run: its own name, its content hash, and where it lay then."""
+
+    name: str
+    hash: str
+    folder: str
+
+
+class Resumption(_Frozen):
+    """A later start in the same run folder. ``phones`` are the names of those that took part."""
+
+    started: str
+    command: tuple[str, ...]
+    harness_version: str
+    phones: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
 class RunInfo(_Frozen):
-    """The head of a run folder, ``run.json``."""
+    """The head of a run folder, ``run.json``.
+
+    ``models`` go by the plan's names for them. ``models`` and ``bundle`` are missing in heads of older versions.
+    ``fleet`` holds every phone that ever took part, ``left_out`` is that of the first start.
+    """
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
     run_id: str
@@ -338,5 +365,13 @@ class RunInfo(_Frozen):
     fleet: tuple[FleetMember, ...]
     left_out: tuple[LeftOut, ...] = ()
     cells: int = 0
+    models: dict[str, Source] = Field(default_factory=dict)
+    bundle: Source | None = None
+    resumptions: tuple[Resumption, ...] = ()
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    @property
+    def still_left_out(self) -> tuple[LeftOut, ...]:
+        """Who was left out at the latest start: a phone that joined later is not missing any more."""
+        return self.resumptions[-1].left_out if self.resumptions else self.left_out

@@ -52,6 +52,10 @@ class Behaviour:
         self.heat = HeatModel(profile.heat)
         self.battery = BatteryModel(profile.battery)
         self.power = PowerState(now_s)
+        self.sleeps_alone_s: float | None = None
+        """A fault: what runs stands still when no adb shell was open for so long."""
+        self.loses_affinity = False
+        """A fault: processes may use all cores again, whatever they asked for."""
         self._profile = profile
         self._state = state
         self._log = log
@@ -61,6 +65,7 @@ class Behaviour:
         self._duty = Duty()
         self._slowed: tuple[int, ...] = ()
         self._suspended: set[int] = set()
+        self._shell_s = now_s
         self._busy = False
         self._cores = 0.0
         self._cpu_s: float | None = None
@@ -142,6 +147,7 @@ class Behaviour:
         snapshot = self._tree.snapshot()
         if not self._busy:  # something began less than a poll ago: until then nothing was used
             self._advance(now_s, 0.0)
+            self._shell_s = now_s  # something from outside began it
         self._busy = not idle
         self._poll_due_s = next_idle_poll(now_s) if idle else now_s + BUSY_POLL_S
         self._watch_memory(snapshot)
@@ -149,7 +155,9 @@ class Behaviour:
             self.power.apply(asked, now_s)
             self._published = None
         self.power.advance(now_s, plugged=self.battery.plugged != "none")
-        self._suspend_or_resume(snapshot)
+        self._suspend_or_resume(snapshot, now_s)
+        if self.loses_affinity:
+            _free_from_cores(snapshot)
         if now_s - self._physics_s >= PHYSICS_S or idle:
             self._advance(now_s, self._load(snapshot, now_s))
         self._show(now_s, used_kb=snapshot.guest_rss_kb)
@@ -242,16 +250,24 @@ class Behaviour:
 
     # Sleep
 
-    def _suspend_or_resume(self, snapshot: Snapshot) -> None:
+    def _suspend_or_resume(self, snapshot: Snapshot, now_s: float) -> None:
         """Stop what ran when the phone fell asleep. What is started later runs: adb holds the phone awake for it."""
-        if self.power.suspends and not self._suspended:
+        suspends = self.power.suspends or self._was_left_alone(now_s)
+        if suspends and not self._suspended:
             self._suspended = {one.pid for one in snapshot.guests}
             for pid in self._suspended:
                 _signal(pid, signal.SIGSTOP)
-        elif not self.power.suspends and self._suspended:
+        elif not suspends and self._suspended:
             for pid in self._suspended:
                 _signal(pid, signal.SIGCONT)
             self._suspended = set()
+
+    def _was_left_alone(self, now_s: float) -> bool:
+        if self.sleeps_alone_s is None:
+            return False
+        if self._tree.has_shells():
+            self._shell_s = now_s
+        return now_s - self._shell_s >= self.sleeps_alone_s
 
     # Memory
 
@@ -286,6 +302,14 @@ def _holder(process: Process) -> Holder:
     inner = status.get("NSpid", [str(process.pid)])[-1]
     name = proctree.program_name(process.pid) or process.comm
     return Holder(int(inner), name, process.rss_kb, kb("RssAnon"), kb("VmSwap"))
+
+
+def _free_from_cores(snapshot: Snapshot) -> None:
+    every = os.sched_getaffinity(0)
+    for one in snapshot.guests:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.sched_getaffinity(one.pid) != every:
+                os.sched_setaffinity(one.pid, every)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

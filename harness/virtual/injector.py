@@ -58,6 +58,8 @@ class Injector:
             "read-only": self._mount,
             "clock-jumped": self._jump_clock,
             "asleep": self._sleep,
+            "sleeps-alone": self._sleep_alone,
+            "affinity-lost": self._lose_affinity,
             "adbd-restarted": self._restart_adbd,
             "thermal-shutdown": self._overheat,
             "corrupt": self._corrupt,
@@ -84,7 +86,7 @@ class Injector:
         self._epoch += 1
         was, self.active = self.active, {}
         phone = self._phone
-        if "asleep" in was:
+        if "asleep" in was or "sleeps-alone" in was:
             self._wake()
         if "replaced" in was:
             phone.power_off()
@@ -96,6 +98,8 @@ class Injector:
             for name in set(was) & set(_DISK_FAULTS):
                 self._remount(_DISK_FAULTS[name])
             self._set_date(None)
+            phone.behaviour.sleeps_alone_s = None
+            phone.behaviour.loses_affinity = False
             phone.open_door()
             self._apply()
         self._ensure_usable()
@@ -131,6 +135,7 @@ class Injector:
             lose_exit_code="exit-lost" in active,
             garbage_bytes=count("garbage") or 0,
             truncate_bytes=count("truncated"),
+            detached_die="detached-die" in active,
         )
 
     def _apply(self, *, drop: bool = False) -> None:
@@ -179,7 +184,7 @@ class Injector:
         self._phone.shut_door()
         self._phone.power_off()
         self._unplug()
-        for name in (*_DISK_FAULTS, "asleep", "clock-jumped"):
+        for name in (*_DISK_FAULTS, "asleep", "sleeps-alone", "affinity-lost", "clock-jumped"):
             self.active.pop(name, None)
         self._date = None
 
@@ -248,6 +253,13 @@ class Injector:
 
     def _sleep(self, _fault: Fault) -> None:
         self._phone.behaviour.sleep(time.monotonic())
+
+    def _sleep_alone(self, fault: Fault) -> None:
+        self._phone.behaviour.plug("none")
+        self._phone.behaviour.sleeps_alone_s = fault.number
+
+    def _lose_affinity(self, _fault: Fault) -> None:
+        self._phone.behaviour.loses_affinity = True
 
     def _wake(self) -> None:
         behaviour = self._phone.behaviour

@@ -83,6 +83,15 @@ class ProcessTree:
             return not below
         return not self._children_of_daemon(below[0])
 
+    def has_shells(self) -> bool:
+        """Return whether anything that adbd started is still its child: an open shell."""
+        init = self.init
+        return init is not None and any(
+            self._children_of_daemon(one.pid)
+            for one in map(read_process, self._children_of_daemon(init))
+            if one is not None and one.comm == "adbd"
+        )
+
     def _children_of_daemon(self, pid: int) -> list[int]:
         fd = self._idle_fds.get(pid)
         try:

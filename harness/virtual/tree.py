@@ -258,6 +258,7 @@ def system_files(props: Mapping[str, str], python_argv: str, python_path: str) -
     lines = "".join(f"{key}={value}\n" for key, value in props.items())
     yield Node("/system/build.prop", lines.encode())
     yield Node("/system/bin/getprop", _GETPROP.encode(), mode=0o555)
+    yield Node("/system/bin/getenforce", b"#!/system/bin/sh\necho Enforcing\n", mode=0o555)
     wrapper = f'#!/system/bin/sh\nPYTHONPATH={python_path} exec {python_argv} -s -B "$@"\n'
     yield Node("/system/bin/python3", wrapper.encode(), mode=0o555)
     yield _text("/system/etc/passwd", "root:x:0:0:root:/:/system/bin/sh\nshell:x:2000:2000:shell:/:/system/bin/sh")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,11 @@ PHONES = ("high-opencl", "exynos", "kirin")
 
 
 @pytest.fixture(scope="module")
-def connected(virtual_phones: list[Endpoint]) -> dict[str, ConnectedPhone]:
-    return {name: connect(endpoint, load_tier_rules()) for name, endpoint in zip(PHONES, virtual_phones, strict=True)}
+def connected(farm_cache: Path, virtual_phones: list[Endpoint]) -> dict[str, ConnectedPhone]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MNN_FARM_CACHE", str(farm_cache))  # its probe is built already
+        phones = [connect(endpoint, load_tier_rules()) for endpoint in virtual_phones]
+    return dict(zip(PHONES, phones, strict=True))
 
 
 @pytest.fixture(params=PHONES)

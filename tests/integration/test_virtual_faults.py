@@ -270,6 +270,48 @@ def test_on_a_phone_asleep_what_ran_stands_still_and_goes_on_when_it_wakes(phone
     assert phone.shell("pkill -f '[t]icks'").returncode == 0
 
 
+def test_a_phone_that_sleeps_alone_stands_still_only_while_nobody_is_on_adb(phone: Phone) -> None:
+    file = cache_dir("virtual") / phone.endpoint.name / "data/local/tmp/alone"
+    loop = f"while sleep 0.02; do echo >> {TMP}/alone; done"
+    phone.control.inject("sleeps-alone=0.1")
+    phone.shell(f"touch {TMP}/alone; setsid sh -c '{loop}' >/dev/null 2>&1 </dev/null &")
+
+    def stands_still() -> bool:
+        seen = file.stat().st_size
+        time.sleep(0.2)
+        return file.stat().st_size == seen
+
+    until(stands_still, "the stop")
+    before = file.stat().st_size
+    phone.shell(f"until [ $(stat -c %s {TMP}/alone) -gt {before} ]; do sleep 0.02; done")
+    assert file.stat().st_size > before, "an open shell wakes it"
+    phone.control.heal()
+    assert phone.shell("pkill -f '[a]lone'").returncode == 0
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is all there is")
+def test_a_phone_that_loses_affinity_gives_all_cores_back(phone: Phone) -> None:
+    wait = "import os, time\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nprint('asked', flush=True)\n"
+    wait += "while len(os.sched_getaffinity(0)) == 1: time.sleep(0.01)"
+    phone.control.inject("affinity-lost")
+    assert phone.shell(f'python3 -c "{wait}"').stdout == b"asked\n"
+
+
+def test_on_a_phone_where_detached_programs_die_nothing_outlives_the_connection(phone: Phone) -> None:
+    def runs() -> bool:
+        return phone.shell("pgrep -f '[s]leep 61'").returncode == 0
+
+    phone.shell("setsid sleep 61 >/dev/null 2>&1 </dev/null &")
+    assert runs()
+    phone.control.inject("cut")
+    phone.control.heal()
+    assert runs(), "a usual phone keeps it"
+    phone.control.inject("detached-die")
+    phone.control.inject("cut")
+    phone.control.heal()
+    assert not runs()
+
+
 def test_a_restarted_adbd_drops_connections_but_not_the_phone(phone: Phone) -> None:
     boot_id = phone.boot_id()
     old = phone.shell("pgrep adbd").stdout

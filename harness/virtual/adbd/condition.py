@@ -27,6 +27,8 @@ class Condition:
     lose_exit_code: bool = False
     garbage_bytes: int = 0
     truncate_bytes: int | None = None
+    detached_die: bool = False
+    """The end of a connection is the end of all that was ever started over one."""
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Condition:

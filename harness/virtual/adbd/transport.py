@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -156,6 +157,9 @@ class Transport:
             for stream in list(self._streams.values()):
                 stream.hang_up()
             self._socket.close()
+            if self._link.now.detached_die:
+                with contextlib.suppress(ProcessLookupError):  # nothing runs
+                    os.kill(-1, signal.SIGKILL)  # all but process 1 and adbd itself
         await asyncio.gather(*self._services)
 
     async def _receive(self, count: int) -> memoryview:

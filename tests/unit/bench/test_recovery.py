@@ -233,6 +233,7 @@ def test_our_folder_that_somebody_removed_does_not_make_it_another_phone(climb: 
         (ShellError("toy-1", ["mkdir"], 1, b"", b"mkdir: '/x': Read-only file system"), False),
         (ProbeError("toy-1", "EACCES", reason=Reason.NOEXEC), False),
         (PhoneError("toy-1", "low", reason=Reason.LOW_BATTERY), False),
+        (PhoneGoneError("toy-1", "given up"), False),
         (FarmError("held", reason=Reason.BUSY), False),
         (ConfigError("no such model"), False),
     ],

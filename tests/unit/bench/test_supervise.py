@@ -166,6 +166,15 @@ def test_one_that_cannot_be_woken_is_ended_as_suspended(run: Run) -> None:
     assert phone.done[-1] == "stop"
 
 
+def test_a_start_that_the_phone_refused_has_not_begun_the_run() -> None:
+    refused = ProbeError("toy-1", "the lease is not held by anybody", reason=Reason.LEASE_LOST)
+    phone = cast("Any", Phone(["end"], start=refused))
+    supervised = Supervised(phone, phone, phone, SPEC)
+    with pytest.raises(ProbeError):
+        supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
+    assert not supervised.begun
+
+
 def test_what_no_connection_is_behind_is_not_tried_again(run: Run) -> None:
     phone = Phone(["end"], start=ConfigError("no such option"))
     with pytest.raises(ConfigError):

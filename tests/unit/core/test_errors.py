@@ -31,8 +31,8 @@ ONE_OF_EACH: list[FarmError] = [
     HostError("no adb"),
     HarnessError("our bug"),
     PhoneError("toy-1", "odd"),
-    PhoneLostError("toy-1", "gone", remedy="replug it"),
     PhoneGoneError("toy-1", "not back", reason=Reason.LINK_STALLED),
+    PhoneLostError("toy-1", "gone", remedy="replug it"),
     PhoneOfflineError("toy-1", "offline"),
     UnauthorizedError("toy-1", "no key"),
     DeadlineError("toy-1", "pushing", 2.5),
@@ -79,6 +79,7 @@ def test_errors_cross_process_borders_whole(error: FarmError, protocol: int) -> 
             "no adb",
             "our bug",
             "toy-1: odd",
+            "toy-1: not back",
             "toy-1: gone: replug it",
             "toy-1: offline",
             "toy-1: no key",
@@ -89,8 +90,9 @@ def test_errors_cross_process_borders_whole(error: FarmError, protocol: int) -> 
             "toy-1: no JSON",
         ],
         [
-            "busy", "bad_plan", "model_incomplete", "adb_error", "harness_error", "adb_error", "device_lost",
-            "device_offline", "unauthorized", "link_stalled", "adb_error", "adb_error", "no_space", "noexec",
+            "busy", "bad_plan", "model_incomplete", "adb_error", "harness_error", "adb_error", "link_stalled",
+            "device_lost", "device_offline", "unauthorized", "link_stalled", "adb_error", "adb_error", "no_space",
+            "noexec",
         ],
         strict=True,
     )),
@@ -104,6 +106,18 @@ def test_errors_are_one_sentence_with_a_reason(error: FarmError, says: str, reas
 def test_a_reason_of_one_error_does_not_stick_to_its_class() -> None:
     assert ProbeError("toy-1", "x", reason=Reason.NOEXEC).reason is Reason.NOEXEC
     assert ProbeError("toy-1", "x").reason is Reason.HARNESS_ERROR
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"mkdir: '/data/x': No space left on device", Reason.NO_SPACE),
+        (b"sh: can't create /data/x: Read-only file system", Reason.READ_ONLY),
+        (b"mkdir: '/data/x': Permission denied", Reason.ADB_ERROR),
+    ],
+)
+def test_a_command_that_storage_refused_says_so(said: bytes, reason: Reason) -> None:
+    assert ShellError("toy-1", ["mkdir"], 1, b"", said).reason is reason
 
 
 @pytest.mark.parametrize(

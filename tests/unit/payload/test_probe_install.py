@@ -10,7 +10,6 @@ import pytest
 
 from harness.core.deadline import Deadline
 from harness.core.errors import PhoneError
-from harness.core.reasons import Reason
 from harness.core.transport import ShellResult, Transport
 from harness.payload.probe import Probe
 from harness.payload.probe_build import build_probe, source_hash
@@ -49,6 +48,5 @@ def test_the_kernel_decides_which_program_a_phone_gets(machine: str, abi: str) -
 
 
 def test_a_phone_of_another_machine_is_refused_with_what_there_is() -> None:
-    with pytest.raises(PhoneError, match="runs on its machine 'riscv64': known are aarch64, armv7l") as caught:
+    with pytest.raises(PhoneError, match="runs on its machine 'riscv64': known are aarch64, armv7l"):
         Probe.install(cast("Transport", Phone("riscv64")))
-    assert caught.value.reason is Reason.ABI_MISMATCH

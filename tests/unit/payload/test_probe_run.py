@@ -412,3 +412,28 @@ def test_every_line_is_json_by_itself(run_probe: RunProbe, tmp_path: Path) -> No
     outputs = [event for event in map(parse_event, lines) if isinstance(event, Output)]
     assert b"".join(output.data for output in outputs) == b'\x00\x1b\x7f\x80\xff"\\'
     assert all(isinstance(json.loads(line.decode("ascii")), dict) for line in lines)
+
+
+def test_a_run_on_chosen_cores_tells_where_it_may_run_and_where_it_ran(run_probe: RunProbe) -> None:
+    core = max(os.sched_getaffinity(0))
+    log = run_probe("sleep", "0.1", options=("--cpus", str(core), "--interval-ms", "10"))
+    assert {sample.cpus_allowed for sample in log.samples[:-1]} == {str(core)}
+    assert {sample.cpu for sample in log.samples[:-1]} == {core}
+    assert (log.samples[-1].cpu, log.samples[-1].cpus_allowed) == (None, None), "the last sample is of the dead"
+
+
+def test_a_run_as_the_phone_likes_says_nothing_of_cores(run_probe: RunProbe) -> None:
+    assert all(sample.cpus_allowed is None for sample in run_probe("true").samples)
+
+
+def test_cores_that_do_not_exist_are_a_failed_start(run_probe: RunProbe) -> None:
+    end = ended(run_probe("true", options=("--cpus", "511")))
+    assert (end.why, end.errno) == ("spawn_failed", "EINVAL")
+
+
+@pytest.mark.parametrize("list_", ["", "all", "0,x", "-"])
+def test_a_list_of_cores_that_is_none_is_misuse(probe: Path, tmp_path: Path, list_: str) -> None:
+    argv = [str(probe), "run", "--dir", str(tmp_path / "run"), "--cpus", list_, "--", "true"]
+    done = subprocess.run(argv, capture_output=True, timeout=15)
+    assert done.returncode == 2
+    assert f"--cpus takes a list of cores such as 0,4-7; got {list_}".encode() in done.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.phone.thermal import Meaning, celsius, leading_zone, meaning_of
+from harness.phone.thermal import Meaning, celsius, leading_zone, meaning_of, trip_limits
 
 # Vendors' zones in their forms, values of our own.
 SNAPDRAGON = {
@@ -150,3 +150,17 @@ def test_real_names_are_of_the_kind_that_the_table_says(real_zones: str) -> None
                 elif row["kind"].startswith(("cpu", "skin")) and "gpu" not in name:
                     assert leader({name: 40_000}) == name
     assert checked > 15
+
+
+def test_trips_are_set_in_the_unit_of_each_zone_and_only_where_something_is_read() -> None:
+    zones = {
+        "skin-therm": 31_000,
+        "quiet-therm": 30,
+        "battery": 289,
+        "maxfg": None,
+        "cpu-0-0": 45_000,
+        "shell(front)": 30_000,
+        "vbat": 4100,
+    }
+    limits = trip_limits(list(zones), list(zones.values()), {"skin": 65.0, "battery": 60.5})
+    assert limits == {"skin-therm": 65_000, "quiet-therm": 65, "battery": 605}

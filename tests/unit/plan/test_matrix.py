@@ -36,22 +36,34 @@ def test_a_gpu_still_varies_with_everything_else() -> None:
 
 def test_the_axes_of_priority_are_gone_through_before_any_other_moves() -> None:
     made = cells(models=["a", "b"], threads=[1, 2], precision=["low", "high"], priority=["precision", "threads"])
-    assert [(c.model, c.precision, c.threads) for c in made] == [
-        ("a", "low", 1),
-        ("a", "low", 2),
-        ("a", "high", 1),
-        ("a", "high", 2),
-        ("b", "low", 1),
-        ("b", "low", 2),
-        ("b", "high", 1),
-        ("b", "high", 2),
+    assert [(c.model, c.threads, c.precision) for c in made] == [
+        ("a", 1, "low"),
+        ("a", 1, "high"),
+        ("a", 2, "low"),
+        ("a", 2, "high"),
+        ("b", 1, "low"),
+        ("b", 1, "high"),
+        ("b", 2, "low"),
+        ("b", 2, "high"),
     ]
-    turned = cells(models=["a", "b"], threads=[1, 2], precision=["low", "high"], priority=["threads", "models"])
-    assert [(c.precision, c.threads, c.model) for c in turned][:4] == [
-        ("low", 1, "a"),
-        ("low", 1, "b"),
-        ("low", 2, "a"),
-        ("low", 2, "b"),
+
+
+def test_every_backend_has_a_figure_before_the_next_number_of_threads() -> None:
+    made = cells(backends=["cpu", "opencl", "vulkan"], threads=[1, 2, 4], priority=["backends", "threads"])
+    assert [c.label.removesuffix("-low-p64-g32") for c in made] == ["cpu-t1", "opencl", "vulkan", "cpu-t2", "cpu-t4"]
+
+
+def test_every_model_has_a_figure_before_the_next_prompt_length() -> None:
+    made = cells(models=["a", "b"], prompt_tokens=[8, 16], engine={"chunk": [1, 2]}, priority=["threads"])
+    assert [(c.engine["chunk"], c.prompt_tokens, c.model) for c in made] == [
+        (1, 8, "a"),
+        (1, 8, "b"),
+        (1, 16, "a"),
+        (1, 16, "b"),
+        (2, 8, "a"),
+        (2, 8, "b"),
+        (2, 16, "a"),
+        (2, 16, "b"),
     ]
 
 

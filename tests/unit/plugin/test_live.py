@@ -10,10 +10,10 @@ from rich.console import Console
 from harness.plugin.live import Follower, log_to, teller
 
 
-def shown(tmp_path: Path, steps: list[str]) -> list[str]:
-    """Run a follower over what a phone said; return what it printed."""
+def shown(tmp_path: Path, steps: list[str], before: str = "") -> list[str]:
+    """Run a follower over what a phone said, ``before`` by an earlier start; return what it printed."""
     path = tmp_path / "log.txt"
-    path.touch()
+    path.write_text(before)
     out = io.StringIO()
     seen = threading.Event()
 
@@ -56,3 +56,8 @@ def test_other_phones_and_other_loggers_are_not_shown(tmp_path: Path) -> None:
     teller("stranger")("hello")
     logging.getLogger("harness.payload.store").info("[p1] pushed")
     assert shown(tmp_path, []) == ["p1: the end"]
+
+
+def test_what_an_earlier_start_left_in_the_log_is_not_shown_as_if_it_happened_now(tmp_path: Path) -> None:
+    old = "2026-01-01 00:00:00,000 INFO harness.progress: [p1] pushing m\n"
+    assert shown(tmp_path, [], before=old) == ["p1: the end"]

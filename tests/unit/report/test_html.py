@@ -190,6 +190,22 @@ def test_fleet_left_out_and_provenance_are_there(page) -> None:
         assert part in made_of
 
 
+def test_a_run_that_was_resumed_shows_each_command_and_who_is_missing_now(make: ModuleType, parse: Parse) -> None:
+    again = {
+        "started": "2026-01-02T00:00:00Z",
+        "command": ["pytest", "--resume"],
+        "harness_version": "0.1.0",
+        "phones": ["atlas", "cedar"],
+        "left_out": [{"name": "birch", "reason": "not here: 3 cells unfinished"}],
+    }
+    page = parse(report_html(make.info(resumptions=[again]), [make.record()]))
+    assert "resumed 2026-01-02T00:00:00Z" in page.one("section", id="provenance").text
+    assert "pytest --resume" in page.one("section", id="provenance").text
+    fleet = page.one("section", id="fleet").text
+    assert "not here: 3 cells unfinished" in fleet
+    assert "unauthorized" not in fleet
+
+
 def test_an_unfinished_run_says_how_much_is_missing(make: ModuleType, parse: Parse) -> None:
     assert "15 of 16 planned cells have no record" in report_html(make.info(cells=16), [make.record()])
     assert "1 of 2 planned cells has no record" in report_html(make.info(cells=2), [make.record()])
@@ -317,7 +333,6 @@ def test_the_report_is_written_whole_into_the_run_folder(make: ModuleType, tmp_p
     assert path == run / "report.html"
     assert path.read_text(encoding="utf-8") == report_html(make.info("atlas"), [make.fallback()])
     assert sorted(each.name for each in run.iterdir() if each.name != ".lock") == [
-        "raw",
         "report.html",
         "results.jsonl",
         "run.json",

@@ -15,7 +15,7 @@ from harness.core.errors import ConfigError, FarmError
 from harness.core.reasons import Reason
 from harness.store import runfolder
 from harness.store.runfolder import RunFolder, write_atomically
-from harness.store.schema import CellRecord, RunInfo
+from harness.store.schema import CellRecord, Resumption, RunInfo
 
 Values = Callable[..., dict[str, Any]]
 
@@ -110,6 +110,30 @@ def test_the_last_attempt_of_each_cell_counts(folder: RunFolder, record: Make) -
     assert [(r.cell_id[0], r.attempt) for r in folder.latest()] == [("a", 2), ("b", 1)]
 
 
+def test_an_attempt_that_never_began_does_not_hide_one_that_did(folder: RunFolder, values: Values) -> None:
+    nothing = dict.fromkeys(("backend", "metrics", "thermal", "output", "raw"), "it never ran")
+    never: dict[str, Any] = {**dict.fromkeys(nothing), "nulls": {**values()["nulls"], **nothing}, "fault": "infra"}
+
+    def attempts(cell: str, *kinds: str) -> None:
+        for number, kind in enumerate(kinds, start=1):
+            over = {} if kind == "ok" else {**never, "reason": kind}
+            over |= {} if kind == "ok" else {"verdict": Reason.from_code(kind).verdict.value}
+            folder.append(CellRecord.model_validate(values(cell_id=cell, attempt=number, **over)))
+
+    attempts("a", "ok", "out_of_time")
+    attempts("b", "device_lost", "ok", "out_of_time", "phone_gone")
+    attempts("c", "out_of_time", "phone_gone")
+    attempts("d", "out_of_time", "device_lost")
+    attempts("e", "ok", "device_lost")
+    assert [(r.cell_id, r.reason, r.attempt) for r in folder.latest()] == [
+        ("a", None, 1),
+        ("b", None, 2),
+        ("c", "phone_gone", 2),
+        ("d", "device_lost", 2),
+        ("e", "device_lost", 2),
+    ]
+
+
 def _append_many(path: Path, values: dict[str, Any], who: int, count: int) -> None:
     folder = RunFolder(path)
     for number in range(count):
@@ -192,14 +216,23 @@ def test_a_lock_that_is_held_for_ever_is_no_traceback(
 def test_a_new_and_an_empty_folder_are_taken(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name in ("empty", "new/deep"):
-        assert (RunFolder.create(tmp_path / name).path / "raw").is_dir()
+        assert RunFolder.create(tmp_path / name).path.is_dir()
+
+
+def test_a_start_that_was_killed_before_its_head_was_whole_leaves_a_folder_that_can_be_taken(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".run.json.4711").write_text('{"schema"')
+    RunFolder.create(tmp_path / "run").write_info(INFO)
+    assert RunFolder.open(tmp_path / "run").read_info() == INFO
 
 
 def test_another_run_is_refused_and_left_alone(tmp_path: Path) -> None:
     first = RunFolder.create(tmp_path / "run")
     first.write_info(INFO)
     before = sorted(p.name for p in first.path.iterdir())
-    with pytest.raises(ConfigError, match=r"--run-dir .*run holds another run: .*nothing was changed"):
+    with pytest.raises(
+        ConfigError, match=r"--run-dir .*run holds another run: finish it with --resume, or .*nothing was changed"
+    ):
         RunFolder.create(tmp_path / "run")
     assert sorted(p.name for p in first.path.iterdir()) == before
 
@@ -233,8 +266,38 @@ def test_a_damaged_head_is_one_sentence(folder: RunFolder, content: bytes) -> No
 def test_raw_folders_are_named_by_cell_and_attempt(folder: RunFolder) -> None:
     made = folder.raw_dir("abcdef0123456789", 2)
     assert made.is_dir()
-    assert folder.raw_dir("abcdef0123456789", 2) == made
     assert folder.relative(made) == "raw/abcdef012345/2/"
+
+
+def test_what_a_killed_attempt_left_is_kept_beside_and_in_nobodys_way(folder: RunFolder) -> None:
+    for said in ("first", "second"):
+        (folder.raw_dir("abcdef0123456789", 1) / "stdout").write_text(said)
+    now = folder.raw_dir("abcdef0123456789", 1)
+    assert list(now.iterdir()) == []
+    kept = {path.parent.name: path.read_text() for path in now.parent.glob("*/stdout")}
+    assert kept == {"1-killed-1": "first", "1-killed-2": "second"}
+
+
+def test_two_who_change_the_head_both_have_their_say(folder: RunFolder) -> None:
+    folder.write_info(INFO)
+    for phone in ("a", "b"):
+        again = Resumption(started="2026-01-02T00:00:00Z", command=(), harness_version="0", phones=(phone,))
+        changed = RunFolder(folder.path).update_info(
+            lambda info, again=again: info.model_copy(update={"resumptions": (*info.resumptions, again)})  # type: ignore[misc]
+        )
+    assert folder.read_info() == changed
+    assert [again.phones for again in changed.resumptions] == [("a",), ("b",)]
+
+
+def test_a_head_that_cannot_be_written_is_one_sentence(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write_info(INFO)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match=r"run\.json cannot be written \(No space left on device\)"):
+        folder.update_info(lambda info: info)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,3 +172,31 @@ def test_the_head_of_a_run_comes_back_as_it_was_written() -> None:
         plan_name="smoke", plan={"threads": [1]}, fleet=(), cells=3,
     )  # fmt: skip
     assert RunInfo.model_validate_json(info.model_dump_json(by_alias=True)) == info
+
+
+def test_a_head_of_an_older_version_is_read_without_payloads_and_resumptions() -> None:
+    old = (
+        '{"schema":1,"run_id":"r1","started":"2026-01-01T00:00:00Z","command":["pytest"],"harness_version":"0",'
+        '"versions":{},"host":{},"plan_name":"smoke","plan":{},"fleet":[],"left_out":[{"name":"a","reason":"b"}]}'
+    )
+    info = RunInfo.model_validate_json(old)
+    assert (info.models, info.bundle, info.resumptions) == ({}, None, ())
+    assert info.still_left_out == info.left_out
+
+
+def test_resuming_leaves_alone_what_is_ok_or_the_products_fault(values: Values) -> None:
+    nothing = dict.fromkeys(("backend", "metrics", "thermal", "output", "raw"), "it never ran")
+    assert CellRecord.model_validate(values()).final
+    final = set()
+    for reason in Reason:
+        over = {"verdict": reason.verdict, "reason": reason.code, "fault": reason.fault, **dict.fromkeys(nothing)}
+        if CellRecord.model_validate(values(**over, nulls={**values()["nulls"], **nothing})).final:
+            final.add(reason)
+    assert final == {
+        reason
+        for reason in Reason
+        if reason.verdict is Verdict.UNSUPPORTED
+        or (reason.verdict in (Verdict.REJECTED, Verdict.FAILED) and reason.fault is Fault.PRODUCT)
+    }
+    assert {Reason.CRASH, Reason.OUTPUT_WRONG, Reason.MODEL_TOO_BIG} < final
+    assert final.isdisjoint({Reason.NOISY, Reason.HARNESS_ERROR, Reason.BAD_PLAN, Reason.OUT_OF_TIME})

@@ -11,7 +11,7 @@ from harness.virtual.faults import KINDS, parse_fault
     [
         ("offline", None), ("slow", 1_000_000), ("slow=0", 0), ("cut", None), ("cut=1.5", 1.5), ("cut-run", 0.5),
         ("cut-push=5000000000", 5_000_000_000), ("clock-jumped=-86400", -86400.0), ("corrupt=/data/a=b", "/data/a=b"),
-        ("replaced=low", "low"), ("corrupt", None),
+        ("replaced=low", "low"), ("corrupt", None), ("sleeps-alone", 0.3), ("affinity-lost", None),
     ],
 )  # fmt: skip
 def test_a_fault_is_read_with_its_argument_or_its_default(text: str, argument: object) -> None:
@@ -40,4 +40,4 @@ def test_what_makes_no_sense_is_refused_with_what_to_say_instead(text: str, said
 
 def test_every_fault_says_what_it_means() -> None:
     assert all(kind.means and (bool(kind.argument) or kind.default is None) for kind in KINDS.values())
-    assert len(KINDS) == 20
+    assert len(KINDS) == 23

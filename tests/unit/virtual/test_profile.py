@@ -94,7 +94,7 @@ def test_extensions_that_go_in_a_circle_are_refused(folder: Path) -> None:
 
 def test_an_extension_of_nothing_is_refused(folder: Path) -> None:
     (folder / "a.toml").write_text('extends = "none"\n')
-    with pytest.raises(ConfigError, match="extends is 'none': choose one of a, android6, exynos, high, "):
+    with pytest.raises(ConfigError, match="extends is 'none': choose one of a, android6, denied, exynos, high, "):
         load_profile("a", folder)
 
 

@@ -1,0 +1,127 @@
+"""Going on with a run that was begun before: what is kept of it, what is left to do, and what its head says then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import harness
+from harness.bench.context import RunContext
+from harness.bench.phone import ConnectedPhone
+from harness.core.ids import iso, utc_now
+from harness.fleet.opening import Fleet
+from harness.plan.load import make_plan
+from harness.plan.matrix import cells_of
+from harness.plugin.options import PLAN_OF_RUN, Again, Request
+from harness.plugin.run import Run, bind_cells, cell_ids, member_of
+from harness.report.text import plural
+from harness.store.resume import check_known, check_same, is_left
+from harness.store.runfolder import RunFolder
+from harness.store.schema import CellRecord, LeftOut, Resumption, RunInfo
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A run folder that was begun before. ``records`` are the attempts that count, by cell id."""
+
+    again: Again
+    folder: RunFolder
+    head: RunInfo
+    records: dict[str, CellRecord]
+
+    @staticmethod
+    def open(again: Again) -> Begun:
+        """Read what is there.
+
+        Raises:
+            ConfigError: it is not a run folder, or its head cannot be read.
+        """
+        folder = RunFolder.open(again.run_dir)
+        return Begun(again, folder, folder.read_info(), {record.cell_id: record for record in folder.latest()})
+
+    def check(self, request: Request) -> None:
+        """Refuse to go on with another plan, model or bundle, or with other ids for the same cells.
+
+        Raises:
+            ConfigError: one sentence with what differs and what to do.
+        """
+        records = list(self.records.values())
+        # With defaults for what plans could not say when the run was begun.
+        plan = make_plan(self.head.plan, PLAN_OF_RUN).model_dump(mode="json", by_alias=True)
+        head = self.head.model_copy(update={"plan": plan})
+        check_same(head, records, request.plan_values, request.model_sources, request.bundle_source)
+        known = [cell_id for member in self.head.fleet for cell_id in cell_ids(request, member.phone.id)]
+        check_known(self.head, records, known, harness.__version__)
+
+    def is_left(self, cell_id: str) -> bool:
+        """Whether a cell is to be done now."""
+        return is_left(self.records.get(cell_id), unfinished=self.again.unfinished, chosen=self.again.chosen)
+
+    def not_here(self, request: Request, phones: Sequence[ConnectedPhone]) -> dict[str, int]:
+        """Return, by name, how many cells are unfinished of each phone of the run that is not among ``phones``."""
+        here = {phone.identity.id for phone in phones}
+        missing: dict[str, int] = {}
+        for member in self.head.fleet:
+            if member.phone.id not in here:
+                ids = cell_ids(request, member.phone.id)
+                unfinished = sum(is_left(self.records.get(cell_id), unfinished=True) for cell_id in ids)
+                if unfinished:
+                    missing[member.phone.name] = missing.get(member.phone.name, 0) + unfinished
+        return missing
+
+    def go_on(self, request: Request, fleet: Fleet, command: Sequence[str]) -> Run:
+        """Write into the run's head that it goes on, with phones that are new to it, and return the run.
+
+        The records are read again: another process may have done cells while this one waited for its phones.
+
+        Raises:
+            ConfigError: the head cannot be written.
+        """
+        now = Begun.open(self.again)
+        planned = bind_cells(request, fleet.phones)
+        cells = tuple(bound for bound in planned if now.is_left(bound.cell_id))
+        missing = now.not_here(request, fleet.phones)
+        names = {left.name for left in fleet.left_out}
+        absent = [
+            LeftOut(name=name, reason=f"not here: {plural(count, 'cell')} unfinished", remedy="connect it and resume")
+            for name, count in missing.items()
+            if name not in names
+        ]
+        resumption = Resumption(
+            started=iso(utc_now()),
+            command=tuple(command),
+            harness_version=harness.__version__,
+            phones=tuple(phone.name for phone in fleet.phones),
+            left_out=(*fleet.left_out, *absent),
+        )
+
+        def changed(info: RunInfo) -> RunInfo:
+            known = {member.phone.id for member in info.fleet}
+            new = tuple(member_of(phone) for phone in fleet.phones if phone.identity.id not in known)
+            fleet_now = (*info.fleet, *new)
+            return info.model_copy(
+                update={
+                    "fleet": fleet_now,
+                    "cells": len(fleet_now) * len(cells_of(request.plan)),
+                    "models": info.models or request.model_sources,
+                    "bundle": info.bundle or request.bundle_source,
+                    "resumptions": (*info.resumptions, resumption),
+                }
+            )
+
+        info = self.folder.update_info(changed)
+        context = RunContext(info.run_id, self.folder.path.resolve(), request.plan, request.bundle, request.models)
+        members = tuple(member.phone.id for member in info.fleet)
+        notes = tuple(self._notes(len(cells), len(planned), missing))
+        return Run(request, fleet, context, self.folder, planned, cells, members, notes)
+
+    def _notes(self, left: int, planned: int, missing: dict[str, int]) -> list[str]:
+        run = f"run {self.head.run_id}"
+        if left:
+            notes = [f"{run}: {left} of {plural(planned, 'cell')} of these phones were to be done"]
+        else:
+            nothing = "nothing is left to do" if self.again.unfinished else "no cell was chosen"
+            notes = [f"{run}: {nothing} on these phones, no cell was run"]
+        if self.head.harness_version != harness.__version__:
+            notes.append(f"{run} was begun by mnn-farm {self.head.harness_version}, this is {harness.__version__}")
+        return notes + [f"not here: {name}: {plural(count, 'cell')} unfinished" for name, count in missing.items()]

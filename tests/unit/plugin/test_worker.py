@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.bench.session import PhoneSession
+from harness.core.errors import FarmError
+from harness.core.reasons import Reason
+from harness.payload.bundle import default_bundle
+from harness.payload.folder import PayloadFolder
+from harness.payload.models import ModelFolder
+from harness.plan.matrix import cells_of
+from harness.plan.model import Plan
+from harness.plugin import worker as module
+from harness.plugin.run import BoundCell, WorkerRun
+from harness.plugin.worker import Worker, too_late
+
+NOW = datetime(2026, 3, 5, 22, 10, tzinfo=timezone.utc)
+PLAN = Plan.model_validate({"models": ["toy"], "backends": ["cpu", "vulkan"], "threads": [1]})
+CPU, VULKAN = cells_of(PLAN)
+# 100 MB on a mid phone: 1.5 s to start, 0.33 s to load, six generations of 12.8 + 32 tokens at 10 ms
+NEEDS_S = 1.5 + 1 / 3 + 6 * 44.8 * 0.01
+
+
+def session(recorded: list[tuple[str, str]] | None = None) -> PhoneSession:
+    """A session on a phone without Vulkan that only writes down what it is told."""
+    told = recorded if recorded is not None else []
+    made = SimpleNamespace(
+        context=SimpleNamespace(
+            plan=PLAN, bundle=default_bundle(), models={"toy": ModelFolder("toy", PayloadFolder(Path(), ()), 10**8, 4)}
+        ),
+        phone=SimpleNamespace(
+            name="p",
+            tier="mid",
+            facts=SimpleNamespace(abis=("arm64-v8a",), vulkan="", opencl="", ram_bytes=2**33, python_mnn="3", nulls={}),
+        ),
+        gone=None,
+        run_cell=lambda cell: told.append(("run", cell.label)),
+        record_failure=lambda cell, error: told.append((error.reason.code, cell.label)),
+    )
+    return cast("PhoneSession", made)
+
+
+def late(seconds: float, cell: Any = CPU) -> FarmError | None:
+    return too_late(cell, session(), NOW + timedelta(seconds=seconds), NOW)
+
+
+def test_a_cell_is_started_only_if_it_should_be_done_in_time() -> None:
+    assert late(NEEDS_S + 0.1) is None
+    refused = late(NEEDS_S - 0.1)
+    assert refused is not None
+    assert refused.reason is Reason.OUT_OF_TIME
+
+
+def test_the_refusal_says_how_long_it_takes_and_what_to_do() -> None:
+    ends = f"{(NOW + timedelta(seconds=2)).astimezone():%H:%M:%S}"
+    assert str(late(2)) == (
+        f"this cell takes about 5 s and the run's time ends in 2 s, at {ends}: finish the run with --resume"
+    )
+    ended = f"{(NOW - timedelta(hours=1)).astimezone():%H:%M:%S}"
+    assert str(late(-3600)) == f"the run's time ended at {ended}: finish the run with --resume"
+
+
+def test_a_phone_that_was_given_up_says_so_and_not_that_it_is_late() -> None:
+    gone = session()
+    gone.gone = FarmError("lost")
+    assert too_late(CPU, gone, NOW - timedelta(hours=1), NOW) is None
+
+
+def test_a_run_without_an_end_and_a_cell_that_takes_no_time_are_never_late() -> None:
+    assert too_late(CPU, session(), None, NOW) is None
+    assert late(-3600, VULKAN) is None
+
+
+@pytest.mark.parametrize(("seconds", "became"), [(3600, "run"), (-1, "out_of_time")])
+def test_a_late_cell_has_its_record_and_is_not_run(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, became: str
+) -> None:
+    told: list[tuple[str, str]] = []
+    here = session(told)
+    monkeypatch.setattr(module, "PhoneSession", lambda *_: here)
+    stop_at = datetime.now(timezone.utc) + timedelta(seconds=seconds)
+    run = WorkerRun(cast("Any", here.context), {"p": here.phone}, (), (), stop_at)
+    Worker(run).measure(BoundCell("p", CPU, "id", "name"))
+    assert told == [(became, CPU.label)]
