@@ -31,10 +31,10 @@ app.add_typer(models.app, name="models")
 app.command("doctor", epilog="Example: mnn-farm doctor")(doctor.doctor)
 app.command("report", epilog="Example: mnn-farm report reports/20260101-120000-ab12 --out report.html")(reports.report)
 app.command("reasons", epilog="Example: mnn-farm reasons")(reports.reasons)
+app.command("selfcheck", epilog=SELFCHECK_EXAMPLE)(selfcheck)
 # Providers of phones bring verbs of their own, e.g. `mnn-farm virtual`.
 for _point in sorted(entry_points(group="mnn_farm.commands"), key=lambda point: point.name):
     app.add_typer(_point.load(), name=_point.name)
-app.command("selfcheck", epilog=SELFCHECK_EXAMPLE)(selfcheck)
 
 
 @app.callback(invoke_without_command=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.adb.transport import AdbTransport
 from harness.bench.gather import gather_facts
 from harness.bench.lease import PhoneLease, take
-from harness.bench.recovery import Ladder, worth_a_climb
+from harness.bench.recovery import Known, Ladder, worth_a_climb
 from harness.bench.tidy import tidy
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
@@ -116,23 +116,30 @@ def connect(
             Ladder(transport or AdbTransport(endpoint), terms.recovery, say).climb(error)
 
 
+def claim(phone: ConnectedPhone, say: Callable[[str], None], terms: Terms) -> ConnectedPhone:
+    """Take the lease of a phone that was connected to be looked at, without reading its facts again.
+
+    Raises:
+        FarmError: somebody else has it (reason ``busy``), or it was lost meanwhile and did not come back.
+    """
+    ladder = Ladder(phone.transport, terms.recovery, say, known=Known(phone.identity.id, phone.facts.boot_id))
+    tries = terms.recovery.tries
+    while True:
+        try:
+            return replace(phone, lease=_take(phone.transport, phone.probe, say, terms))
+        except FarmError as error:
+            if not tries or not worth_a_climb(error):
+                raise
+            tries -= 1
+            ladder.climb(error)
+
+
 def _connect(
     endpoint: Endpoint, transport: Transport, rules: TierRules, say: Callable[[str], None], terms: Terms
 ) -> ConnectedPhone:
     probe = Probe.install(transport, progress=say)
-    lease: PhoneLease | None = None
-    if terms.purpose:
-        say("taking the phone")
-        name, base_dir = transport.name, transport.base_dir
-        lease = take(probe, name, base_dir, terms.purpose, wait_s=terms.wait_lease_s, say=say)
+    lease = _take(transport, probe, say, terms) if terms.purpose else None
     try:
-        if lease is not None:
-            say("tidying up")
-            tidy(transport, probe)
-            owed = restore(transport, Deadline(CONNECT_S, "putting settings back", transport.name))
-            if owed.back:
-                names = ", ".join(change.what for change in owed.back)
-                lease.notes.append(f"an earlier run had left these changed, they are as before again: {names}")
         say("reading facts")
         deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
         facts = gather_facts(transport, probe, deadline)
@@ -142,6 +149,26 @@ def _connect(
         if lease is not None:
             _give_back(lease)
         raise
+
+
+def _take(transport: Transport, probe: Probe, say: Callable[[str], None], terms: Terms) -> PhoneLease:
+    """Take the phone, and do what whoever had it before could not do any more."""
+    say("taking the phone")
+    lease = take(probe, transport.name, transport.base_dir, terms.purpose, wait_s=terms.wait_lease_s, say=say)
+    try:
+        say("tidying up")
+        tidy(transport, probe)
+        owed = restore(transport, Deadline(CONNECT_S, "putting settings back", transport.name))
+    except BaseException:
+        _give_back(lease)
+        raise
+    if owed.back:
+        names = ", ".join(change.what for change in owed.back)
+        lease.notes.append(f"an earlier run had left these changed, they are as before again: {names}")
+    lease.notes += [f"{what} is still owed: {why}" for what, why in owed.owed.items()]
+    lease.notes += [f"{what} was left as it is: {why}" for what, why in owed.left_alone.items()]
+    lease.notes += owed.notes
+    return lease
 
 
 def _give_back(lease: PhoneLease) -> None:

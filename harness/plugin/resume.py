@@ -9,9 +9,9 @@ import harness
 from harness.bench.context import RunContext
 from harness.bench.phone import ConnectedPhone
 from harness.core.ids import iso, utc_now
+from harness.fleet.opening import Fleet
 from harness.plan.load import make_plan
 from harness.plan.matrix import cells_of
-from harness.fleet.opening import Fleet
 from harness.plugin.options import PLAN_OF_RUN, Again, Request
 from harness.plugin.run import Run, bind_cells, cell_ids, member_of
 from harness.report.text import plural

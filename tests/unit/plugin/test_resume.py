@@ -11,11 +11,11 @@ import pytest
 
 import harness
 from harness.core.errors import ConfigError
+from harness.fleet.opening import Fleet
 from harness.payload.bundle import default_bundle
 from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.models import ModelFolder
 from harness.plan.model import Plan
-from harness.fleet.opening import Fleet
 from harness.plugin.options import Again, Request
 from harness.plugin.resume import Begun
 from harness.plugin.run import Run, begin, cell_ids, describe_dry_run
