@@ -15,6 +15,14 @@ from harness.core.resources import cache_dir
 from harness.virtual.sandbox import find_sandbox
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests do to phones is no history of the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MNN_FARM_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def farm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache of the test's own (phones, locks, models), but with the programs built before: they take long."""

@@ -17,13 +17,15 @@ from harness.bench.recovery import Known, Ladder, Recovered
 from harness.bench.tidy import tidy
 from harness.bench.validity import Objection
 from harness.core.deadline import Deadline
-from harness.core.errors import FarmError, PhoneGoneError
-from harness.core.reasons import Reason
+from harness.core.errors import FarmError, HostError, PhoneGoneError
+from harness.core.ids import utc_now
+from harness.core.reasons import Fault, Reason, Verdict
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe_events import Event
 from harness.payload.store import Stored, ensure_on_phone
 from harness.phone.battery import Battery
 from harness.phone.charge import charge_gate, read_battery
+from harness.phone.health import HealthStore
 from harness.phone.prepare import prepare
 from harness.plan.matrix import PlannedCell
 from harness.store.runfolder import RunFolder
@@ -90,7 +92,25 @@ class PhoneSession:
             result = account.record([Objection(reason, f"{type(error).__name__}: {error}")])
         RunFolder(self.context.run_dir).append(result)
         self.say(f"{cell.model} {cell.label}: {_in_short(result)}")
+        self._keep_in_mind(result)
         return result
+
+    def _keep_in_mind(self, record: CellRecord) -> None:
+        """Tell the phone's health, which outlives the run. That it cannot be told costs no measurement."""
+        reason, phone = record.why, self.phone
+        name, port = phone.name, phone.endpoint.port
+        try:
+            health = HealthStore()
+            if reason is None:
+                health.note_success(phone.identity.id)
+            elif reason.fault is not Fault.INFRA or reason.verdict is not Verdict.FAILED:
+                return
+            elif self.gone is not None and self.context.plan.recovery.quarantine:
+                health.quarantine(phone.identity.id, name, port, reason.code, record.detail, utc_now())
+            else:
+                health.note_failure(phone.identity.id, name, port, reason.code, record.detail, utc_now())
+        except HostError as error:
+            _log.warning("[%s] its health could not be noted: %s", name, error)
 
     def record_failure(self, cell: PlannedCell, error: FarmError) -> CellRecord:
         """Append the record of a cell that ended outside of :meth:`run_cell`, e.g. with its worker process."""

@@ -38,6 +38,11 @@ class Endpoint:
     contention_group: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def port(self) -> str:
+        """Where it is plugged in: its USB port, else its address or its provider. A bad cable stays there."""
+        return self.extra.get("usb") or self.transport_serial or self.provider
+
 
 class Provider(Protocol):
     """Provides phones for the words after its prefix, e.g. ``["2"]`` for ``virtual:2``.

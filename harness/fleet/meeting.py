@@ -20,16 +20,12 @@ from harness.plan.tiers import TierRules
 READY_S = 20.0
 
 
-def meet_phone(
-    endpoint: Endpoint, rules: TierRules, say: Callable[[str], None], terms: Terms, take: bool
-) -> ConnectedPhone | Why:
-    """Connect a phone, unless it is not ready or somebody has it whom nobody wants to wait for.
+def meet_phone(endpoint: Endpoint, rules: TierRules, say: Callable[[str], None], terms: Terms) -> ConnectedPhone | Why:
+    """Connect a phone without taking it, unless it is not ready or somebody has it whom nobody wants to wait for.
 
     Raises:
         FarmError: it cannot be used; the error says why and whose fault it is.
     """
-    if take:
-        return connect(endpoint, rules, say, terms)
     try:
         transport = open_transport(endpoint)
         why = why_not_ready(transport)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.adb.server import AdbServer
 from harness.bench.leave import leave_as_found
-from harness.bench.phone import ConnectedPhone, Terms
+from harness.bench.phone import ConnectedPhone, Terms, claim
 from harness.core.errors import FarmError
 from harness.core.ids import utc_now
 from harness.core.provider import Endpoint, Provider, load_provider
@@ -36,8 +36,10 @@ MAX_AT_ONCE = 64
 """So many phones are met side by side; those that hang until their deadlines must not keep others waiting."""
 
 Say = Callable[[str, str], None]
-# Endpoint, rules, where to say what is done, terms, and whether to take the phone or only to look at it.
-Meet = Callable[[Endpoint, TierRules, Callable[[str], None], Terms, bool], "ConnectedPhone | Why"]
+# Endpoint, rules, where to say what is done, terms: looks at a phone without taking it.
+Meet = Callable[[Endpoint, TierRules, Callable[[str], None], Terms], "ConnectedPhone | Why"]
+# Takes a phone that was looked at.
+Claim = Callable[[ConnectedPhone, Callable[[str], None], Terms], ConnectedPhone]
 
 
 @dataclass
@@ -70,7 +72,8 @@ def open_fleet(
     servers: Sequence[AdbServer] = (),
     health: HealthStore | None = None,
     terms: Terms | None = None,
-    meet: Meet | None = None,
+    meet: Meet = meet_phone,
+    claim: Claim = claim,
 ) -> Fleet:
     """Start providers, list adb's phones, and make every chosen phone ready, side by side.
 
@@ -80,7 +83,8 @@ def open_fleet(
         servers: of ``--adb``; empty means the default one.
         health: who is held; the user's own if not given.
         terms: on what terms phones are connected; without a purpose they are only looked at.
-        meet: how a phone is met (default: :func:`meet_phone`).
+        meet: how a phone is looked at.
+        claim: how a phone is taken.
 
     Raises:
         ConfigError: a name that nobody has.
@@ -95,7 +99,7 @@ def open_fleet(
             fleet.providers.append(provider)
             provided += provider.start(list(rest))
         fleet.left_out += [why.left_out(name) for name, why in listing.silent]
-        opening = _Opening(words, say, fleet, health or HealthStore(), terms or Terms(), meet or meet_phone)
+        opening = _Opening(words, say, fleet, health or HealthStore(), terms or Terms(), meet, claim)
         opening.open(listing.phones, provided)
     except BaseException:
         fleet.close()
@@ -117,13 +121,15 @@ class _Opening:
     """Phones are only looked at until it is known which take part: a phone that has two connections would else be
     found in use by ourselves, and one that is not meant would be taken from somebody."""
 
-    def __init__(self, words: Words, say: Say, fleet: Fleet, health: HealthStore, terms: Terms, meet: Meet) -> None:
+    def __init__(
+        self, words: Words, say: Say, fleet: Fleet, health: HealthStore, terms: Terms, meet: Meet, claim: Claim
+    ) -> None:
         self._words = words
         self._say = say
         self._fleet = fleet
         self._health = health
         self._terms = terms
-        self._meet_phone = meet
+        self._meet_phone, self._claim = meet, claim
         self._rules = load_tier_rules()
 
     def open(self, listed: Sequence[Listed], provided: Sequence[Endpoint]) -> None:
@@ -169,7 +175,7 @@ class _Opening:
 
     def _look(self, one: _Candidate) -> _Candidate:
         """Connect a phone against which nothing speaks, without taking it."""
-        met = self._met(one, take=False)
+        met = self._met(one, self._meet)
         if met.phone is None:
             return met
         hold = self._health.held(met.phone.identity.id, utc_now())
@@ -178,17 +184,26 @@ class _Opening:
 
     def _take(self, one: _Candidate) -> _Candidate:
         """Take a phone that takes part; from now on it is the fleet's, whatever becomes of the others."""
-        taken = self._met(one, take=True) if self._terms.purpose else one
+        taken = self._met(one, self._claimed) if self._terms.purpose else one
         if taken.why is None and taken.phone is not None:
             self._fleet.phones.append(taken.phone)
         return taken
 
-    def _met(self, one: _Candidate, *, take: bool) -> _Candidate:
+    def _meet(self, one: _Candidate, say: Callable[[str], None]) -> ConnectedPhone | Why:
+        return self._meet_phone(one.endpoint, self._rules, say, self._terms)
+
+    def _claimed(self, one: _Candidate, say: Callable[[str], None]) -> ConnectedPhone | Why:
+        assert one.phone is not None  # noqa: S101  nothing speaks against it, so it was connected
+        return self._claim(one.phone, say, self._terms)
+
+    def _met(
+        self, one: _Candidate, how: Callable[[_Candidate, Callable[[str], None]], ConnectedPhone | Why]
+    ) -> _Candidate:
         if one.why is not None:
             return one
         name = one.endpoint.name
         try:
-            phone = self._meet_phone(one.endpoint, self._rules, lambda what: self._say(name, what), self._terms, take)
+            phone = how(one, lambda what: self._say(name, what))
         except FarmError as error:
             phone = why_error(error, name)
         return replace(one, why=phone, phone=None) if isinstance(phone, Why) else replace(one, phone=phone)

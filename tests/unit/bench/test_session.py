@@ -16,16 +16,20 @@ from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.session import PhoneSession
 from harness.core.errors import FarmError, PhoneLostError, ProbeError
+from harness.core.ids import utc_now
 from harness.core.provider import Endpoint
 from harness.core.reasons import Reason
 from harness.core.transport import ShellResult
 from harness.payload.bundle import Bundle, BundleManifest
 from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.models import ModelFolder
+from harness.phone.health import HealthStore
 from harness.phone.identity import Identity
 from harness.plan.matrix import cells_of
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellConfig, CellRecord
+
+PHONE_ID = "5c0ffee0-0000-4000-8000-000000000001"
 
 
 def bundle(sha256: str = "b", runner: Any = "farm_runner") -> Bundle:
@@ -95,7 +99,7 @@ def session(make: ModuleType, tmp_path: Path) -> Callable[..., Any]:
             transport=cast("Any", transport),
             probe=cast("Any", probe),
             facts=replace(facts or make.facts(), sdk=None, android_release=None),
-            identity=Identity("5c0ffee0-0000-4000-8000-000000000001"),
+            identity=Identity(PHONE_ID),
             tier="mid",
         )
         folder = RunFolder.create(tmp_path / "run")
@@ -278,6 +282,45 @@ def test_a_cell_whose_worker_died_is_recorded_too(make: ModuleType, session: Cal
     here = session(make.run())
     record = here.session.record_failure(here.cell, FarmError("worker gone", reason=Reason.HARNESS_ERROR))
     assert (only_record(here.folder), record.reason, record.detail) == (record, "harness_error", "worker gone")
+
+
+# --- what outlives the run ---
+
+
+@pytest.fixture
+def health(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HealthStore:
+    monkeypatch.setenv("MNN_FARM_STATE", str(tmp_path / "state"))
+    return HealthStore()
+
+
+def test_a_phone_that_is_given_up_is_kept_out_of_later_runs_and_of_the_rest_of_this_one(
+    session: Callable[..., Any], health: HealthStore
+) -> None:
+    here = session(PhoneLostError("toy-1", "gone"), recovery={"wait_s": 0.01})
+    here.transport.state = lambda: "absent"
+    here.transport.reconnect = lambda **_: None
+    lost, skipped = here.run(), here.run()
+    assert (lost.reason, skipped.reason, skipped.verdict.value) == ("device_lost", "phone_gone", "skipped")
+    held = health.held(PHONE_ID, utc_now())
+    assert held is not None
+    assert (held.code, held.by, held.name) == ("device_lost", "auto", "toy-1")
+    assert [(failure.code, failure.port) for failure in health.failures(PHONE_ID)] == [("device_lost", "SERIAL")]
+
+
+def test_a_plan_may_do_without_quarantine(session: Callable[..., Any], health: HealthStore) -> None:
+    here = session(PhoneLostError("toy-1", "gone"), recovery={"wait_s": 0.01, "quarantine": False})
+    here.transport.state = lambda: "absent"
+    here.transport.reconnect = lambda **_: None
+    here.run()
+    assert health.held(PHONE_ID, utc_now()) is None
+    assert len(health.failures(PHONE_ID)) == 1
+
+
+def test_what_the_product_does_wrong_is_no_failure_of_the_phone(
+    make: ModuleType, session: Callable[..., Any], health: HealthStore
+) -> None:
+    session(make.run(make.lines(make.events()), b"LLM init error\n")).run()
+    assert health.failures(PHONE_ID) == ()
 
 
 # --- the cell's id ---

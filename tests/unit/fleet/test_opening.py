@@ -62,16 +62,23 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.health = HealthStore(folder)
         self.meets: dict[str, Callable[[Endpoint], ConnectedPhone | Why]] = {}
+        self.claims: dict[str, Callable[[], None]] = {}
         self.met: list[str] = []
         self.taken: list[str] = []
 
     def open(self, spec: str, *lines: TransportInfo) -> Fleet:
-        def meet(endpoint: Endpoint, _rules: object, _say: object, _terms: Terms, take: bool) -> ConnectedPhone | Why:
-            (self.taken if take else self.met).append(endpoint.name)
+        def meet(endpoint: Endpoint, _rules: object, _say: object, _terms: Terms) -> ConnectedPhone | Why:
+            self.met.append(endpoint.name)
             return self.meets.get(endpoint.name, phone)(endpoint)
 
+        def claim(one: ConnectedPhone, _say: object, _terms: Terms) -> ConnectedPhone:
+            self.taken.append(one.name)
+            self.claims.get(one.name, lambda: None)()
+            return one
+
         server = Server("127.0.0.1", 5037, lines)
-        return open_fleet(read_words(spec), lambda *_: None, servers=[server], health=self.health, meet=meet)
+        words = read_words(spec)
+        return open_fleet(words, lambda *_: None, servers=[server], health=self.health, meet=meet, claim=claim)
 
 
 @pytest.fixture
@@ -116,12 +123,10 @@ def test_only_what_takes_part_is_taken(lab: Lab) -> None:
 
 
 def test_a_phone_that_somebody_has_is_left_out_when_it_is_to_be_taken(lab: Lab) -> None:
-    def meet(endpoint: Endpoint) -> ConnectedPhone | Why:
-        if "a" not in lab.taken:
-            return phone(endpoint)
+    def claim() -> None:
         raise FarmError("a: in use by ada", remedy="wait", reason=Reason.BUSY)
 
-    lab.meets["a"] = meet
+    lab.claims["a"] = claim
     fleet = lab.open("all", line("a"))
     assert (names(fleet), left(fleet), fleet.left_out[0].reason) == ([], {"a": "busy"}, "in use by ada")
 
@@ -190,12 +195,10 @@ def test_a_hold_that_is_over_holds_nobody(lab: Lab) -> None:
 
 
 def test_phones_that_were_taken_are_the_fleets_when_another_breaks_off_the_opening(lab: Lab) -> None:
-    def breaks(endpoint: Endpoint) -> ConnectedPhone | Why:
-        if "b" in lab.taken:
-            raise KeyboardInterrupt
-        return phone(endpoint)
+    def breaks() -> None:
+        raise KeyboardInterrupt
 
-    lab.meets["b"] = breaks
+    lab.claims["b"] = breaks
     left: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opening, "leave_as_found", lambda one, _say: left.append(one.name))
