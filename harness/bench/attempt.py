@@ -171,9 +171,11 @@ class Attempt:
             self._begun, self._stood_still = supervised.begun, supervised.woken
             for recovered in supervised.recoveries:
                 session.came_back(recovered, account)
+            # Its folder is how a run is found again: it stays as long as the run may live.
+            if supervised.end():
+                self._remove(work)
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
-            self._remove(work)
         return run
 
     def _watching(self) -> Callable[[Event], None]:

@@ -130,9 +130,9 @@ class PhoneSession:
         lease = self.phone.lease
         if lease is not None:
             lease.renew()
+            # What runs there now is of a worker before us, or of a cell that could not end it.
+            tidy(self.phone.transport, self.phone.probe)
             if self._keeper is None:
-                # What runs there now is of a worker before us, or of nobody.
-                tidy(self.phone.transport, self.phone.probe)
                 self._keeper = Keeper(lease).__enter__()
             while lease.notes:
                 account.note("lease", lease.notes.pop(0), warning=True)

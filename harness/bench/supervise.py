@@ -84,6 +84,17 @@ class Supervised:
                 self._without_news = self._without_news + 1 if self.log.size == had else 0
                 self._bring_back(error)
 
+    def end(self) -> bool:
+        """End the run, if it is not over, and return whether that is sure; else whoever looks next must find it."""
+        if not self.begun or self.log.end is not None:
+            return True
+        try:
+            self.probe.stop(self.spec.events_dir)
+        except PhoneError as error:
+            self._say.warning("the run on the phone could not be ended: %s", error)
+            return False
+        return True
+
     def _start(self) -> None:
         """Start it. Only a refusal is sure not to have begun it."""
         self.begun = True
@@ -127,7 +138,6 @@ class Supervised:
     def _stands_still(self, error: FarmError) -> None:
         """The phone answers and its run tells nothing: wake it, once."""
         if self.woken:
-            self._end()
             raise PhoneError(
                 self.transport.name,
                 f"it answers, but the run on it stands still ({error.message})",
@@ -138,12 +148,6 @@ class Supervised:
         self._say.info("the run stands still: waking the phone")
         deadline = Deadline(ASK_S, "waking the phone", self.transport.name)
         self.transport.shell(["input", "keyevent", "KEYCODE_WAKEUP"], deadline=deadline)
-
-    def _end(self) -> None:
-        try:
-            self.probe.stop(self.spec.events_dir)
-        except PhoneError as error:
-            self._say.warning("the run on the phone could not be ended: %s", error)
 
 
 def rebooted(phone: str, recovered: Recovered) -> PhoneError:

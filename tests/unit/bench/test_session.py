@@ -69,6 +69,8 @@ class FakeProbe:
     def __init__(self, run: Callable[[], Any]) -> None:
         self._run = run
         self.specs: list[Any] = []
+        self.stopped: list[str] = []
+        self.stops = True
 
     def hash_tree(self, folder: str, _: float) -> dict[str, tuple[int, str]]:
         return {"llm.mnn": (1, "m")} if "/models/" in folder else {"run": (1, "b")}
@@ -80,6 +82,11 @@ class FakeProbe:
         if not keep_raw.tell():
             keep_raw.write(b'{"ev":"start"}\n')
         return self._run()
+
+    def stop(self, events_dir: str) -> None:
+        self.stopped.append(events_dir)
+        if not self.stops:
+            raise PhoneLostError("toy-1", "gone")
 
 
 @pytest.fixture
@@ -194,6 +201,16 @@ def test_the_work_folder_is_fresh_and_removed_even_after_a_failure(session: Call
     assert removed == ["rm", "-rf", made[2]]
     assert made[2] == here.probe.specs[0].work_dir
     assert made[2].startswith("/data/local/tmp/mnn-farm/work/")
+    assert here.probe.stopped == [f"{made[2]}/probe"]
+
+
+def test_the_work_folder_of_a_run_that_could_not_be_ended_stays_so_that_it_is_found(
+    session: Callable[..., Any],
+) -> None:
+    here = session(OSError(errno.ENOSPC, "No space left on device"))
+    here.probe.stops = False
+    assert here.run().reason == "host_disk_full"
+    assert [argv[0] for argv in here.transport.commands if argv[0] in ("mkdir", "rm")] == ["mkdir"]
 
 
 @pytest.mark.parametrize(

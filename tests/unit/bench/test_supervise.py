@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -50,7 +51,7 @@ class Phone:
         assert (folder, more["idle_s"]) == ("/base/work/1/probe", 15.0)
         self.done.append(("attach", into.size))
         for step in self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]:
-            if isinstance(step, Exception):
+            if isinstance(step, BaseException):
                 raise step
             if step == "news":
                 into.size += 100
@@ -60,6 +61,8 @@ class Phone:
 
     def stop(self, folder: str) -> None:
         self.done.append("stop")
+        if not self.there:
+            raise LOST
 
     # as a transport
     def shell(self, argv: list[str], **_: object) -> ShellResult:
@@ -158,12 +161,11 @@ def test_a_run_that_stands_still_on_a_phone_that_answers_is_woken_once(run: Run)
     assert phone.done == ["start", ("attach", 0), ("attach", 100), "input", ("attach", 100)]
 
 
-def test_one_that_cannot_be_woken_is_ended_as_suspended(run: Run) -> None:
+def test_one_that_cannot_be_woken_is_suspended(run: Run) -> None:
     phone = Phone(["news", SILENT], [SILENT])
     with pytest.raises(PhoneError, match="the run on it stands still") as raised:
         run(phone)
     assert raised.value.reason is Reason.SUSPENDED
-    assert phone.done[-1] == "stop"
 
 
 def test_a_start_that_the_phone_refused_has_not_begun_the_run() -> None:
@@ -189,3 +191,24 @@ def test_a_phone_that_does_not_come_back_ends_it_with_what_was_read_kept() -> No
     with pytest.raises(PhoneLostError, match="given up"):
         supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
     assert (supervised.log.size, supervised.recoveries) == (100, [])
+
+
+@pytest.mark.parametrize(
+    ("step", "there", "over", "last"),
+    [
+        ("end", True, True, "attach"),
+        (KeyboardInterrupt(), True, True, "stop"),
+        (KeyboardInterrupt(), False, False, "stop"),
+    ],
+    ids=["over", "interrupted", "interrupted and not ended"],
+)
+def test_a_run_is_ended_by_whoever_leaves_it_and_it_is_known_whether_it_may_live(
+    step: Any, there: bool, over: bool, last: str
+) -> None:
+    phone = Phone([step], there=there)
+    anything = cast("Any", phone)
+    supervised = Supervised(anything, anything, anything, SPEC)
+    with contextlib.suppress(KeyboardInterrupt):
+        supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
+    assert supervised.end() is over
+    assert last in phone.done[-1]
