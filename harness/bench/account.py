@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -70,6 +71,17 @@ class Account:
         """Make and return the folder for raw output."""
         self.raw = self.folder.raw_dir(self.cell_id, self.number)
         return self.raw
+
+    def take_over(self) -> None:
+        """Go on with what a process that is dead left of this attempt: its raw output, if it came so far."""
+        left = self.folder.raw_path(self.cell_id, self.number)
+        self.raw = left if left.is_dir() else None
+
+    def drop_raw(self) -> None:
+        """Remove the raw output of an attempt that the disk did not take, which makes room for its record."""
+        if self.raw is not None:
+            shutil.rmtree(self.raw, ignore_errors=True)
+        self.raw = None
 
     def record(self, objections: Sequence[Objection]) -> CellRecord:
         """Return the record; the first objection decides, none means ``ok``."""

@@ -87,9 +87,12 @@ class PhoneSession:
             _log.exception("[%s] %s", self.phone.name, cell.label)
             # Perhaps it was over this very evidence.
             account.evidence = None
-            full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-            reason = Reason.HOST_DISK_FULL if full else Reason.HARNESS_ERROR
-            result = account.record([Objection(reason, f"{type(error).__name__}: {error}")])
+            objection = Objection(Reason.HARNESS_ERROR, f"{type(error).__name__}: {error}")
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                account.drop_raw()
+                why = f"what the phone told could not be kept below {self.context.run_dir} ({error.strerror})"
+                objection = Objection(Reason.HOST_DISK_FULL, why)
+            result = account.record([objection])
         RunFolder(self.context.run_dir).append(result)
         self.say(f"{cell.model} {cell.label}: {_in_short(result)}")
         self._keep_in_mind(result)
@@ -112,9 +115,15 @@ class PhoneSession:
         except HostError as error:
             _log.warning("[%s] its health could not be noted: %s", name, error)
 
-    def record_failure(self, cell: PlannedCell, error: FarmError) -> CellRecord:
-        """Append the record of a cell that ended outside of :meth:`run_cell`, e.g. with its worker process."""
-        result = Account(self.phone, self.context, cell).record([Objection(error.reason, str(error))])
+    def record_failure(self, cell: PlannedCell, error: FarmError, *, begun: bool = False) -> CellRecord:
+        """Append the record of a cell that ended outside of :meth:`run_cell`.
+
+        ``begun``: a process that is dead had begun it.
+        """
+        account = Account(self.phone, self.context, cell)
+        if begun:
+            account.take_over()
+        result = account.record([Objection(error.reason, str(error))])
         RunFolder(self.context.run_dir).append(result)
         return result
 

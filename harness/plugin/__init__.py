@@ -65,7 +65,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         return int(ExitStatus.NO_PHONE)
     except FarmError as error:
         sys.stderr.write(f"mnn-farm: {error}\n")
-        return pytest.ExitCode.INTERNAL_ERROR
+        return int(ExitStatus.INFRA) if error.infra else pytest.ExitCode.INTERNAL_ERROR
 
 
 def _prepare(config: pytest.Config) -> int | None:
@@ -221,7 +221,13 @@ def cell_record(cell: BoundCell, request: pytest.FixtureRequest) -> CellRecord:
     """
     from harness.plugin.verdicts import CellFailure, long_message, outcome_of, short_message
 
-    record = request.config.stash[_WORKER].measure(cell)
+    worker = request.config.stash[_WORKER]
+    try:
+        record = worker.measure(cell)
+    except FarmError as error:
+        raise CellFailure(f"{error.reason.code} on {cell.phone}: {error}", str(error)) from error
+    finally:
+        request.session.shouldstop = worker.stopped or request.session.shouldstop
     node = request.node
     properties = {
         "phone": record.phone.name,
@@ -267,9 +273,15 @@ def pytest_runtest_makereport(
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
     """A worker leaves its phone; after the last one the controller makes report, summary files, exit status."""
     worker = session.config.stash.get(_WORKER, None)
+    controller = session.config.stash.get(_CONTROLLER, None)
     if worker is not None:
         worker.close()
+        if controller is not None:
+            controller.stopped = worker.stopped
+        else:
+            from harness.plugin.worker import WORKER_OUTPUT
+
+            session.config.workeroutput[WORKER_OUTPUT] = worker.stopped  # type: ignore[attr-defined]
     yield
-    controller = session.config.stash.get(_CONTROLLER, None)
     if controller is not None:
         session.exitstatus = controller.finish(int(session.exitstatus))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from collections import Counter
 from typing import Any
 
@@ -14,7 +16,8 @@ from harness.core.reasons import Reason
 from harness.plugin.live import Follower, teller
 from harness.plugin.run import Run
 from harness.plugin.scheduler import PhoneScheduling
-from harness.plugin.verdicts import exit_status
+from harness.plugin.verdicts import exit_status, tell_outcome
+from harness.plugin.worker import WORKER_OUTPUT
 from harness.report.frames import write_csv
 from harness.report.html import write_report
 from harness.report.junit import write_junit
@@ -23,16 +26,24 @@ from harness.report.text import plural
 from harness.store.schema import CellRecord
 
 _NARROWEST = 100
+# A process whose pipes are closed is dead in a moment.
+_REAPED_S = 5.0
 
 
 class Controller:
-    """Registered as a plugin in the controlling process of a run with ``--devices``."""
+    """Registered as a plugin in the controlling process of a run with ``--devices``.
+
+    Attributes:
+        stopped: why workers began no further cell because of this computer; empty while all is well.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self._of_test = {bound.test_id: bound for bound in run.cells}
         self._follower: Follower | None = None
-        self._problem = ""
+        self._attempts_before = Counter(record.cell_id for record in run.folder.records())
+        self._problems: list[str] = []
+        self.stopped = ""
         self._quiet_letters = False
         self._stopping = False
         self._workers: list[Any] = []
@@ -74,7 +85,11 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Tell a worker that was told to stop from one that died: its cell was not run and gets no record."""
+        """Tell a worker that was told to stop from one that died: its cell was not run and gets no record.
+
+        One that stopped by itself, because nothing can be recorded any more, says why.
+        """
+        self.stopped = self.stopped or getattr(node, "workeroutput", {}).get(WORKER_OUTPUT, "")
         self._stopping = self._stopping or error == "keyboard-interrupt"
 
     def pytest_keyboard_interrupt(self) -> None:
@@ -88,16 +103,31 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
-        """A worker died in a test: its cell gets its record here, since nobody else is left to write it."""
+        """A worker died in a test: its cell gets its record here, since nobody else is left to write it.
+
+        Unless it had written it: then it died before it could tell the test's outcome.
+        """
         if self._stopping:
             return
         bound = self._of_test.get(_parameter(crashitem))
         phone = next((p for p in self.run.fleet.phones if bound is not None and p.name == bound.phone), None)
         if bound is None or phone is None:
             return
+        records = [record for record in self.run.folder.records() if record.cell_id == bound.cell_id]
+        if len(records) > self._attempts_before[bound.cell_id]:
+            tell_outcome(report, records[-1])
+            return
         session = PhoneSession(phone, self.run.context, teller(phone.name))
-        error = FarmError("the worker process died while it measured this cell", reason=Reason.HARNESS_ERROR)
-        session.record_failure(bound.cell, error)
+        error = FarmError(
+            f"the worker process that measured this cell {_how_it_died(report.node)}",
+            remedy="see what ended it (the kernel's log tells of memory that ran out) and finish with --resume",
+            reason=Reason.HARNESS_ERROR,
+        )
+        try:
+            tell_outcome(report, session.record_failure(bound.cell, error, begun=True))
+        except FarmError as unwritten:
+            report.longrepr = str(unwritten)
+            self._problems.append(str(unwritten))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count finished cells."""
@@ -122,9 +152,15 @@ class Controller:
             write_csv(self.run.folder.path)
             write_junit(self.run.folder.path)
         except OSError as error:
-            self._problem = f"the report could not be written ({error}); try: mnn-farm report {self.run.folder.path}"
+            self._problems.append(
+                f"the report could not be written ({error.strerror or error}); "
+                f"try: mnn-farm report {self.run.folder.path}"
+            )
         if pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED and not self.run.cells:
             pytest_status = int(pytest.ExitCode.OK)
+        if self.stopped and pytest_status == pytest.ExitCode.INTERRUPTED:
+            # By ourselves: whose fault the run's end is decides, not that it ended early.
+            return exit_status(records, int(pytest.ExitCode.TESTS_FAILED), beside=[Reason.HOST_DISK_FULL])
         return exit_status(records, pytest_status)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -145,9 +181,10 @@ class Controller:
                 f"not finished on these phones: {plural(unfinished, 'cell')}; "
                 f"to go on, the same --devices with --run-dir {self.run.folder.path} --resume"
             )
-        terminalreporter.write_line(f"report:  {self.run.folder.path / 'report.html'}")
-        if self._problem:
-            terminalreporter.write_line(self._problem, red=True)
+        if (self.run.folder.path / "report.html").exists():
+            terminalreporter.write_line(f"report:  {self.run.folder.path / 'report.html'}")
+        for problem in self._problems:
+            terminalreporter.write_line(problem, red=True)
 
     def _in_order(self, records: list[CellRecord]) -> list[CellRecord]:
         """Return the records phone by phone, each phone's in the order of the plan."""
@@ -167,6 +204,20 @@ class Controller:
         with console.capture() as capture:
             console.print(summary_table(records))
         return capture.get().rstrip("\n").split("\n")
+
+
+def _how_it_died(node: Any) -> str:
+    """Return how a worker's process ended, as the rest of a sentence about it."""
+    process = getattr(getattr(node.gateway, "_io", None), "popen", None)
+    try:
+        status = process.wait(_REAPED_S) if process is not None else None
+    except subprocess.TimeoutExpired:  # it closed its pipes and lives
+        status = None
+    if status is None:
+        return "broke off"
+    if status < 0:
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"ended with exit status {status}"
 
 
 def _parameter(nodeid: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -26,9 +27,17 @@ _PERCENT = re.compile(r" \d+ %.*|: generation \d+ of \d+")
 _POLL_S = 0.2
 
 
+class _LogFile(logging.FileHandler):
+    """A log that a full disk cuts short: what else becomes of it is told by who writes records."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
 def log_to(path: Path) -> logging.Handler:
     """Send everything that ``harness`` logs, from INFO up, to ``path``; return the handler."""
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _LogFile(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("harness")
     logger.addHandler(handler)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebackNative
 
-from harness.core.reasons import ExitStatus, Outcome
+from harness.core.reasons import ExitStatus, Outcome, Reason
 from harness.report.advice import ADVICE, WHOSE
 from harness.store.schema import CellRecord
 
@@ -59,11 +59,23 @@ def long_message(record: CellRecord) -> str:
     return "\n".join(lines)
 
 
-def exit_status(records: Iterable[CellRecord], pytest_status: int) -> int:
-    """Return the run's exit status; only pytest's 0 and 1 are refined, its own meanings (2 to 5) stay."""
+def tell_outcome(report: pytest.TestReport, record: CellRecord) -> None:
+    """Make a report that a dead worker could not send say what its cell's record says."""
+    outcome = outcome_of(record)
+    report.when = "call" if outcome is Outcome.PASSED else "setup"
+    report.outcome = "passed" if outcome is Outcome.PASSED else "failed"
+    report.longrepr = None if outcome is Outcome.PASSED else long_message(record)
+
+
+def exit_status(records: Iterable[CellRecord], pytest_status: int, beside: Iterable[Reason] = ()) -> int:
+    """Return the run's exit status; only pytest's 0 and 1 are refined, its own meanings (2 to 5) stay.
+
+    ``beside``: what went wrong and could not be recorded.
+    """
     if pytest_status not in (ExitStatus.OK, ExitStatus.FAILED):
         return pytest_status
     statuses = {why.exit_status for record in records if (why := record.why) is not None}
+    statuses |= {why.exit_status for why in beside}
     if ExitStatus.FAILED in statuses:
         return int(ExitStatus.FAILED)
     if ExitStatus.INFRA in statuses:

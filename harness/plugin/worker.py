@@ -14,23 +14,42 @@ from harness.plugin.live import teller
 from harness.plugin.run import BoundCell, WorkerRun
 from harness.store.schema import CellRecord
 
+# The key under which a worker tells the controller why it stopped by itself.
+WORKER_OUTPUT = "mnn_farm_stopped"
+
 
 class Worker:
-    """Holds a session per phone, which begins with the phone's first cell."""
+    """Holds a session per phone, which begins with the phone's first cell.
+
+    Attributes:
+        stopped: why no further cell should be begun on any phone; empty while all is well.
+    """
 
     def __init__(self, run: WorkerRun) -> None:
         self.run = run
+        self.stopped = ""
         self._sessions: dict[str, PhoneSession] = {}
 
     def measure(self, bound: BoundCell) -> CellRecord:
         """Run a cell and return its record.
+
+        When this computer's disk is full, :attr:`stopped` says afterwards why no further cell should be begun.
 
         Raises:
             FarmError: the record could not be written.
         """
         session = self._session(bound.phone)
         late = too_late(bound.cell, session, self.run.stop_at, datetime.now(timezone.utc))
-        return session.run_cell(bound.cell) if late is None else session.record_failure(bound.cell, late)
+        try:
+            record = session.run_cell(bound.cell) if late is None else session.record_failure(bound.cell, late)
+        except FarmError as error:
+            if error.reason is Reason.HOST_DISK_FULL:
+                self.stopped = f"no further cell is begun: {error}"
+            raise
+        if record.why is Reason.HOST_DISK_FULL:
+            where = self.run.context.run_dir
+            self.stopped = f"no further cell is begun: {record.why.says}; make room where {where} lies and run again"
+        return record
 
     def close(self) -> None:
         """Leave all phones of this worker as they were found."""

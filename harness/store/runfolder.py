@@ -80,8 +80,16 @@ class RunFolder:
         return cls(path)
 
     def write_info(self, info: RunInfo) -> None:
-        """Write ``run.json``, whole or not at all."""
-        write_atomically(self.path / "run.json", info.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
+        """Write ``run.json``, whole or not at all.
+
+        Raises:
+            FarmError: this computer's disk is full or does not take it (reason ``host_disk_full``).
+        """
+        file = self.path / "run.json"
+        try:
+            write_atomically(file, info.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
+        except OSError as error:
+            raise _unwritten(file, error) from error
 
     def read_info(self) -> RunInfo:
         """Read ``run.json``.
@@ -99,17 +107,15 @@ class RunFolder:
         """Replace ``run.json`` by what ``change`` makes of it, under the folder's lock, and return that.
 
         Raises:
-            ConfigError: it cannot be read, or this computer does not take the new one.
+            ConfigError: it cannot be read.
+            FarmError: this computer's disk is full or does not take the new one (reason ``host_disk_full``).
         """
         try:
             with self._lock:
                 info = change(self.read_info())
                 self.write_info(info)
         except OSError as error:  # the lock's Timeout is one too
-            raise ConfigError(
-                f"{self.path / 'run.json'} cannot be written ({error.strerror or error})",
-                remedy="check that folder and run again",
-            ) from error
+            raise _unwritten(self.path / "run.json", error) from error
         return info
 
     def append(self, record: CellRecord) -> None:
@@ -121,18 +127,15 @@ class RunFolder:
         line = record.to_json_line()
         try:
             with self._lock, self.results.open("ab") as file:
-                if file.tell() > 0 and not _ends_with_newline(self.results):
+                before = file.tell()
+                if before > 0 and not _ends_with_newline(self.results):
                     line = b"\n" + line
                 if os.write(file.fileno(), line) != len(line):
+                    os.ftruncate(file.fileno(), before)
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(file.fileno())
         except OSError as error:  # the lock's Timeout is one too
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            raise FarmError(
-                f"{self.results} cannot be written ({error.strerror or error})",
-                remedy="make room on this computer and run again" if full else "check that folder and run again",
-                reason=Reason.HOST_DISK_FULL,
-            ) from error
+            raise _unwritten(self.results, error) from error
 
     def records(self) -> Iterator[CellRecord]:
         """Yield every readable record in the order written.
@@ -166,13 +169,17 @@ class RunFolder:
                 by_cell[record.cell_id] = record
         return list(by_cell.values())
 
+    def raw_path(self, cell_id: str, attempt: int) -> Path:
+        """Return where the raw output of one attempt lies or would lie."""
+        return self.path / "raw" / cell_id[:12] / str(attempt)
+
     def raw_dir(self, cell_id: str, attempt: int) -> Path:
         """Make and return a fresh folder for the raw output of one attempt.
 
         One of that name is of an attempt that was killed before its record was written: it is kept beside, as
         ``N-killed-1``, so that no record names files of two attempts.
         """
-        folder = self.path / "raw" / cell_id[:12] / str(attempt)
+        folder = self.raw_path(cell_id, attempt)
         if folder.exists():
             beside = (folder.with_name(f"{attempt}-killed-{number}") for number in itertools.count(1))
             folder.rename(next(name for name in beside if not name.exists()))
@@ -182,6 +189,15 @@ class RunFolder:
     def relative(self, path: Path) -> str:
         """Return ``path`` as records name it: below the run folder, with a trailing slash."""
         return f"{path.relative_to(self.path).as_posix()}/"
+
+
+def _unwritten(file: Path, error: OSError) -> FarmError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return FarmError(
+        f"{file} cannot be written ({error.strerror or error})",
+        remedy="make room on this computer and run again" if full else "check that folder and run again",
+        reason=Reason.HOST_DISK_FULL,
+    )
 
 
 def _parse(line: bytes, where: str) -> CellRecord | None:
@@ -210,8 +226,12 @@ def _ends_with_newline(path: Path) -> bool:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``data`` to ``path`` through a temporary name, so that no reader ever sees half of it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -47,8 +47,9 @@ wait_s = {wait_s}
 stall_s = {stall_s}
 """
 CELLS = 3
-# About a second a cell, or half a minute: long enough to be met in the middle.
-BRISK = ("load_ms=200", "prefill_ms=50", "first_token_ms=1", "token_ms=30")
+# Half a second a cell, three seconds, half a minute: the longer ones are met in their middle.
+BRISK = ("load_ms=100", "prefill_ms=50", "first_token_ms=1", "token_ms=15")
+SLOW = ("load_ms=200", "prefill_ms=50", "first_token_ms=1", "token_ms=100")
 LONG = ("load_ms=200", "prefill_ms=50", "first_token_ms=1", "token_ms=1500")
 
 

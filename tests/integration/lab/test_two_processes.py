@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def test_two_processes_at_once_never_measure_on_one_phone_together(bench: Any, t
         spans = sorted(
             [*((*span, "one") for span in one.spans(phone)), *((*span, "two") for span in other.spans(phone))]
         )
-        assert all(end <= begin for (_, end, _), (begin, _, _) in zip(spans, spans[1:], strict=False))
+        assert all(end <= begin for (_, end, _), (begin, _, _) in itertools.pairwise(spans))
         # Nor did they take turns: who has a phone has it for the whole run.
         assert [who for *_, who in spans] in (["one"] * 3 + ["two"] * 3, ["two"] * 3 + ["one"] * 3)
     bench.assert_as_found()

@@ -217,7 +217,6 @@ def test_the_work_folder_of_a_run_that_could_not_be_ended_stays_so_that_it_is_fo
     ("error", "reason"),
     [
         (KeyError("bug"), "harness_error"),
-        (OSError(errno.ENOSPC, "No space left on device"), "host_disk_full"),
         (OSError(errno.EIO, "Input/output error"), "harness_error"),
     ],
 )
@@ -229,6 +228,15 @@ def test_a_bug_of_ours_costs_one_cell_and_is_recorded_as_ours(
     assert record == only_record(here.folder)
     assert record.reason == reason
     assert type(error).__name__ in record.detail
+
+
+def test_what_the_disk_of_this_computer_does_not_take_makes_room_for_the_record(session: Callable[..., Any]) -> None:
+    here = session(OSError(errno.ENOSPC, "No space left on device"))
+    record = here.run()
+    assert record == only_record(here.folder)
+    assert (record.reason, record.raw) == ("host_disk_full", None)
+    assert record.detail == f"what the phone told could not be kept below {here.folder.path} (No space left on device)"
+    assert [path for path in here.folder.path.rglob("*") if path.name == "events.jsonl"] == []
 
 
 def test_evidence_that_breaks_our_own_code_still_makes_a_record(

@@ -37,6 +37,11 @@ def test_pytests_own_status_stays(pytests_own: int) -> None:
     assert exit_status([record(Reason.DEVICE_LOST)], pytests_own) == pytests_own
 
 
+@pytest.mark.parametrize(("recorded", "status"), [(None, 10), (Reason.CRASH, 1), (Reason.DEVICE_LOST, 10)])
+def test_what_could_not_be_recorded_counts_beside_what_was(recorded: Reason | None, status: int) -> None:
+    assert exit_status([record(recorded)], 1, beside=[Reason.HOST_DISK_FULL]) == status
+
+
 def test_a_failure_that_has_no_record_stays_a_failure() -> None:
     assert exit_status([record(None)], 1) == 1
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from harness.core.reasons import Reason
 from harness.payload.bundle import default_bundle
 from harness.payload.folder import PayloadFolder
 from harness.payload.models import ModelFolder
-from harness.plan.matrix import cells_of
+from harness.plan.matrix import PlannedCell, cells_of
 from harness.plan.model import Plan
 from harness.plugin import worker as module
 from harness.plugin.run import BoundCell, WorkerRun
@@ -29,6 +30,11 @@ NEEDS_S = 1.5 + 1 / 3 + 6 * 44.8 * 0.01
 def session(recorded: list[tuple[str, str]] | None = None) -> PhoneSession:
     """A session on a phone without Vulkan that only writes down what it is told."""
     told = recorded if recorded is not None else []
+
+    def tell(what: str, cell: PlannedCell, why: Reason | None) -> Any:
+        told.append((what, cell.label))
+        return SimpleNamespace(why=why)
+
     made = SimpleNamespace(
         context=SimpleNamespace(
             plan=PLAN, bundle=default_bundle(), models={"toy": ModelFolder("toy", PayloadFolder(Path(), ()), 10**8, 4)}
@@ -39,8 +45,8 @@ def session(recorded: list[tuple[str, str]] | None = None) -> PhoneSession:
             facts=SimpleNamespace(abis=("arm64-v8a",), vulkan="", opencl="", ram_bytes=2**33, python_mnn="3", nulls={}),
         ),
         gone=None,
-        run_cell=lambda cell: told.append(("run", cell.label)),
-        record_failure=lambda cell, error: told.append((error.reason.code, cell.label)),
+        run_cell=lambda cell: tell("run", cell, None),
+        record_failure=lambda cell, error: tell(error.reason.code, cell, error.reason),
     )
     return cast("PhoneSession", made)
 
@@ -87,3 +93,32 @@ def test_a_late_cell_has_its_record_and_is_not_run(
     run = WorkerRun(cast("Any", here.context), {"p": here.phone}, (), (), stop_at)
     Worker(run).measure(BoundCell("p", CPU, "id", "name"))
     assert told == [(became, CPU.label)]
+
+
+def full(*_: object) -> None:
+    raise FarmError("results.jsonl cannot be written", remedy="make room", reason=Reason.HOST_DISK_FULL)
+
+
+@pytest.mark.parametrize(
+    ("end", "stopped"),
+    [
+        (lambda _: SimpleNamespace(why=None), ""),
+        (lambda _: SimpleNamespace(why=Reason.DEVICE_LOST), ""),
+        (
+            lambda _: SimpleNamespace(why=Reason.HOST_DISK_FULL),
+            "no further cell is begun: this computer's disk is full; make room where /runs/1 lies and run again",
+        ),
+        (full, "no further cell is begun: results.jsonl cannot be written: make room"),
+    ],
+    ids=["ok", "another reason", "a full disk that took the record", "one that did not"],
+)
+def test_a_full_disk_of_this_computer_is_the_end_of_the_run(
+    monkeypatch: pytest.MonkeyPatch, end: Any, stopped: str
+) -> None:
+    here = cast("Any", session())
+    here.run_cell, here.context.run_dir = end, "/runs/1"
+    monkeypatch.setattr(module, "PhoneSession", lambda *_: here)
+    worker = Worker(WorkerRun(here.context, {"p": here.phone}, (), ()))
+    with contextlib.suppress(FarmError):
+        worker.measure(BoundCell("p", CPU, "id", "name"))
+    assert worker.stopped == stopped

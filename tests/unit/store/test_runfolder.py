@@ -296,8 +296,10 @@ def test_a_head_that_cannot_be_written_is_one_sentence(folder: RunFolder, monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ConfigError, match=r"run\.json cannot be written \(No space left on device\)"):
+    with pytest.raises(FarmError, match=r"run\.json cannot be written \(No space left on device\)") as raised:
         folder.update_info(lambda info: info)
+    assert raised.value.reason is Reason.HOST_DISK_FULL
+    assert [file.name for file in folder.path.iterdir() if file.name.startswith(".run.json")] == []
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
