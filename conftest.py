@@ -16,8 +16,11 @@ from harness.virtual.sandbox import find_sandbox
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests do to phones is no history of the user's."""
+def _state_of_its_own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the self-test does to phones is no history of the user's; what a run with ``--devices`` does is."""
+    if request.config.getoption("--devices") is not None:
+        yield
+        return
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MNN_FARM_STATE", str(tmp_path_factory.mktemp("state")))
         yield

@@ -166,7 +166,11 @@ class Ladder:
         self, reason: Reason, state: str, trouble: PhoneError | None, first: FarmError, rungs: list[str]
     ) -> PhoneGoneError:
         tried = f"not back after {self.rules.wait_s:g} s ({', '.join(rungs)}): {_seen(state, trouble)}"
-        return PhoneGoneError(self._transport.name, f"{tried}; it began with: {first.message}", reason=reason)
+        remedy = "mnn-farm doctor says what is wrong with adb on this computer" if state == _SERVER_GONE else ""
+        message = f"{tried}; it began with: {first.message}"
+        gone = PhoneGoneError(self._transport.name, message, reason=reason, remedy=remedy)
+        gone.of_host = state == _SERVER_GONE
+        return gone
 
     def recognise(self) -> Recovered:
         """Look whether it is still the phone that we know, and whether it has rebooted since.

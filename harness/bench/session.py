@@ -33,6 +33,8 @@ from harness.store.schema import CellRecord
 
 _log = logging.getLogger(__name__)
 
+# What other people or this computer did says nothing about a phone's health.
+_NOT_OF_THE_PHONE = frozenset({Reason.HOST_DISK_FULL, Reason.LEASE_LOST})
 PREPARE_S = 60.0
 ASK_S = 20.0
 
@@ -50,7 +52,7 @@ class PhoneSession:
     context: RunContext
     say: Say
     watch: Callable[[Event], None] = lambda _: None
-    gone: FarmError | None = None
+    gone: PhoneGoneError | None = None
     _stored: dict[str, Stored] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -102,11 +104,12 @@ class PhoneSession:
         """Tell the phone's health, which outlives the run. That it cannot be told costs no measurement."""
         reason, phone = record.why, self.phone
         name, port = phone.name, phone.endpoint.port
+        of_host = reason in _NOT_OF_THE_PHONE or (self.gone is not None and self.gone.of_host)
         try:
             health = HealthStore()
             if reason is None:
                 health.note_success(phone.identity.id)
-            elif reason.fault is not Fault.INFRA or reason.verdict is not Verdict.FAILED:
+            elif of_host or reason.fault is not Fault.INFRA or reason.verdict is not Verdict.FAILED:
                 return
             elif self.gone is not None and self.context.plan.recovery.quarantine:
                 health.quarantine(phone.identity.id, name, port, reason.code, record.detail, utc_now())

@@ -102,9 +102,10 @@ class PhoneLostError(PhoneError):
 
 
 class PhoneGoneError(PhoneError):
-    """The phone did not come back, whatever was tried."""
+    """The phone did not come back, whatever was tried. ``of_host``: for want of an adb server, not of the phone."""
 
     reason = Reason.DEVICE_LOST
+    of_host: bool = False
 
 
 class PhoneOfflineError(PhoneError):

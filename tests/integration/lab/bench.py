@@ -195,6 +195,11 @@ class Bench:
         """Run to the end."""
         return self.start(folder, *words, **how).ended()  # type: ignore[arg-type]
 
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run ``mnn-farm`` to its end."""
+        argv = [sys.executable, "-m", "harness.cli", *words]
+        return subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
     def ours_on(self, phone: Endpoint) -> list[str]:
         """What of ours runs on a phone, the keeper of a lease included."""
         transport = AdbTransport(phone)

@@ -15,7 +15,7 @@ import pytest
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.session import PhoneSession
-from harness.core.errors import FarmError, PhoneLostError, ProbeError
+from harness.core.errors import AdbFailedError, FarmError, PhoneLostError, ProbeError
 from harness.core.ids import utc_now
 from harness.core.provider import Endpoint
 from harness.core.reasons import Reason
@@ -330,6 +330,24 @@ def test_a_phone_that_is_given_up_is_kept_out_of_later_runs_and_of_the_rest_of_t
     assert held is not None
     assert (held.code, held.by, held.name) == ("device_lost", "auto", "toy-1")
     assert [(failure.code, failure.port) for failure in health.failures(PHONE_ID)] == [("device_lost", "SERIAL")]
+
+
+def test_for_an_adb_server_that_is_gone_no_phone_is_blamed(session: Callable[..., Any], health: HealthStore) -> None:
+    def no_server() -> str:
+        raise AdbFailedError("toy-1", "the adb server does not answer")
+
+    here = session(PhoneLostError("toy-1", "gone"), recovery={"wait_s": 0.01})
+    here.transport.state = no_server
+    here.transport.reconnect = lambda **_: None
+    record = here.run()
+    assert record.reason == "adb_error"
+    assert record.detail.endswith("mnn-farm doctor says what is wrong with adb on this computer")
+    assert (health.held(PHONE_ID, utc_now()), health.failures(PHONE_ID)) == (None, ())
+
+
+def test_for_a_full_disk_of_this_computer_no_phone_is_blamed(session: Callable[..., Any], health: HealthStore) -> None:
+    assert session(OSError(errno.ENOSPC, "No space left on device")).run().reason == "host_disk_full"
+    assert health.failures(PHONE_ID) == ()
 
 
 def test_a_plan_may_do_without_quarantine(session: Callable[..., Any], health: HealthStore) -> None:
