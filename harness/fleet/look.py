@@ -7,7 +7,6 @@ that only it can read.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -18,8 +17,8 @@ from harness.core.errors import FarmError
 from harness.core.transport import Transport
 from harness.fleet.choose import Listed
 from harness.fleet.meeting import free_bytes
-from harness.fleet.opening import MAX_AT_ONCE
 from harness.fleet.states import Why, why_booting, why_error, why_full, why_held, why_held_by, why_state
+from harness.fleet.taking import side_by_side
 from harness.payload.probe import Probe
 from harness.payload.probe_lease import Lease
 from harness.phone.battery import parse_battery
@@ -65,11 +64,8 @@ class Seen:
 
 def look_at_all(phones: Sequence[Listed], health: HealthStore, now: datetime) -> list[Seen]:
     """Look at all phones side by side; one that does not answer costs its deadlines and delays nobody's answer."""
-    if not phones:
-        return []
     rules = load_tier_rules()
-    with ThreadPoolExecutor(max_workers=min(len(phones), MAX_AT_ONCE), thread_name_prefix="look") as pool:
-        return list(pool.map(lambda phone: look_at(phone, rules, health, now), phones))
+    return side_by_side(lambda phone: look_at(phone, rules, health, now), phones)
 
 
 def look_at(phone: Listed, rules: TierRules, health: HealthStore, now: datetime) -> Seen:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from harness.adb.server import AdbServer
@@ -27,13 +26,11 @@ from harness.fleet.meeting import meet_phone
 from harness.fleet.same import Connection, second_connections
 from harness.fleet.servers import Listing, list_phones
 from harness.fleet.states import EXCLUDED, SAME_PHONE, Why, why_error, why_held, why_state
+from harness.fleet.taking import side_by_side, take_all
 from harness.fleet.words import Words
 from harness.phone.health import HealthStore
 from harness.plan.tiers import TierRules, load_tier_rules
 from harness.store.schema import LeftOut
-
-MAX_AT_ONCE = 64
-"""So many phones are met side by side; those that hang until their deadlines must not keep others waiting."""
 
 Say = Callable[[str, str], None]
 # Endpoint, rules, where to say what is done, terms: looks at a phone without taking it.
@@ -58,9 +55,7 @@ class Fleet:
     def close(self) -> None:
         """Leave phones as they were found, take provided ones down; harmless twice."""
         phones, self.phones = self.phones, []
-        if phones:
-            with ThreadPoolExecutor(max_workers=min(len(phones), MAX_AT_ONCE), thread_name_prefix="leave") as pool:
-                list(pool.map(lambda phone: leave_as_found(phone, lambda _: None), phones))
+        side_by_side(lambda phone: leave_as_found(phone, lambda _: None), phones)
         while self.providers:
             self.providers.pop().stop()
 
@@ -129,7 +124,7 @@ class _Opening:
         self._fleet = fleet
         self._health = health
         self._terms = terms
-        self._meet_phone, self._claim = meet, claim
+        self._meet, self._claim = meet, claim
         self._rules = load_tier_rules()
 
     def open(self, listed: Sequence[Listed], provided: Sequence[Endpoint]) -> None:
@@ -140,16 +135,17 @@ class _Opening:
         ]
         shown = [*map(describe, listed), *(endpoint.name for endpoint in provided)]
         check_names(self._words, [one.traits for one in there], shown)
-        met = self._side_by_side(
+        met = side_by_side(
             self._look, [one for one in there if self._chosen(one) is not False and not self._excluded(one)]
         )
         seen = {one.endpoint.name: one.traits for one in met}
         check_filters(self._words, [seen.get(one.traits.name, one.traits) for one in there], shown)
         kept = self._without_second_connections(one for one in met if self._chosen(one) is not False)
         order = {one.traits.name: number for number, one in enumerate(kept)}
-        for one in self._side_by_side(self._take, kept):
+        for one in kept:
             if one.why is not None:
                 self._leave_out(one, one.why)
+        self._take_all([one for one in kept if one.why is None])
         self._fleet.phones.sort(key=lambda phone: order[phone.name])
 
     def _chosen(self, one: _Candidate) -> bool | None:
@@ -165,45 +161,45 @@ class _Opening:
     def _leave_out(self, one: _Candidate, why: Why) -> None:
         self._fleet.left_out.append(why.left_out(one.traits.name))
 
-    def _side_by_side(
-        self, what: Callable[[_Candidate], _Candidate], candidates: Sequence[_Candidate]
-    ) -> list[_Candidate]:
-        if not candidates:
-            return []
-        with ThreadPoolExecutor(max_workers=min(len(candidates), MAX_AT_ONCE), thread_name_prefix="connect") as pool:
-            return list(pool.map(what, candidates))
-
     def _look(self, one: _Candidate) -> _Candidate:
         """Connect a phone against which nothing speaks, without taking it."""
-        met = self._met(one, self._meet)
+        met = self._met(one)
         if met.phone is None:
             return met
         hold = self._health.held(met.phone.identity.id, utc_now())
         traits = one.traits.with_facts(met.phone.facts, met.phone.tier)
         return replace(met, traits=traits, why=None if hold is None else why_held(hold, one.endpoint.name))
 
-    def _take(self, one: _Candidate) -> _Candidate:
+    def _take_all(self, free: Sequence[_Candidate]) -> None:
+        phones = [one.phone for one in free if one.phone is not None]
+        if not self._terms.purpose:
+            self._fleet.phones += phones
+            return
+        for name, answer in take_all(phones, self._take, self._give_back, self._terms.wait_lease_s).items():
+            if isinstance(answer, Why):
+                self._fleet.left_out.append(answer.left_out(name))
+
+    def _take(self, phone: ConnectedPhone, wait_s: float) -> ConnectedPhone | Why:
         """Take a phone that takes part; from now on it is the fleet's, whatever becomes of the others."""
-        taken = self._met(one, self._claimed) if self._terms.purpose else one
-        if taken.why is None and taken.phone is not None:
-            self._fleet.phones.append(taken.phone)
+        terms = replace(self._terms, wait_lease_s=wait_s)
+        try:
+            taken = self._claim(phone, lambda what: self._say(phone.name, what), terms)
+        except FarmError as error:
+            return why_error(error, phone.name)
+        self._fleet.phones.append(taken)
         return taken
 
-    def _meet(self, one: _Candidate, say: Callable[[str], None]) -> ConnectedPhone | Why:
-        return self._meet_phone(one.endpoint, self._rules, say, self._terms)
+    def _give_back(self, taken: ConnectedPhone) -> None:
+        """Let others have a phone meanwhile."""
+        self._fleet.phones = [phone for phone in self._fleet.phones if phone is not taken]
+        leave_as_found(taken, lambda _: None)
 
-    def _claimed(self, one: _Candidate, say: Callable[[str], None]) -> ConnectedPhone | Why:
-        assert one.phone is not None  # noqa: S101  nothing speaks against it, so it was connected
-        return self._claim(one.phone, say, self._terms)
-
-    def _met(
-        self, one: _Candidate, how: Callable[[_Candidate, Callable[[str], None]], ConnectedPhone | Why]
-    ) -> _Candidate:
+    def _met(self, one: _Candidate) -> _Candidate:
         if one.why is not None:
             return one
         name = one.endpoint.name
         try:
-            phone = how(one, lambda what: self._say(name, what))
+            phone = self._meet(one.endpoint, self._rules, lambda what: self._say(name, what), self._terms)
         except FarmError as error:
             phone = why_error(error, name)
         return replace(one, why=phone, phone=None) if isinstance(phone, Why) else replace(one, phone=phone)

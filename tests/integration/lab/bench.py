@@ -37,7 +37,7 @@ PLAN = """
 schema = 1
 models = ["tiny-llama"]
 backends = ["cpu"]
-threads = [1, 2, 3]
+threads = [1, 2]
 prompt_tokens = [16]
 generate_tokens = [20]
 warmups = 0
@@ -46,7 +46,7 @@ repeats = 1
 wait_s = {wait_s}
 stall_s = {stall_s}
 """
-CELLS = 3
+CELLS = 2
 # Half a second a cell, three seconds, half a minute: the longer ones are met in their middle.
 BRISK = ("load_ms=100", "prefill_ms=50", "first_token_ms=1", "token_ms=15")
 SLOW = ("load_ms=200", "prefill_ms=50", "first_token_ms=1", "token_ms=100")

@@ -47,7 +47,7 @@ def fill(disk: Path) -> Path:
 def test_a_full_disk_ends_the_run_in_one_sentence_and_resume_finishes_it(
     bench: Any, bench_module: Any, small_disk: Path
 ) -> None:
-    running = bench.start(small_disk / "run", orders=bench_module.SLOW)
+    running = bench.start(small_disk / "run", "--threads=1,2,3", orders=bench_module.SLOW)
     running.wait_for("the first records", lambda: len(list(running.folder.records())) >= 2)
     before = list(running.folder.records())
     running.wait_until_measuring()
