@@ -49,7 +49,7 @@ stall_s = {stall_s}
 CELLS = 2
 # Half a second a cell, three seconds, half a minute: the longer ones are met in their middle.
 BRISK = ("load_ms=100", "prefill_ms=50", "first_token_ms=1", "token_ms=15")
-SLOW = ("load_ms=200", "prefill_ms=50", "first_token_ms=1", "token_ms=100")
+SLOW = ("load_ms=200", "prefill_ms=50", "first_token_ms=1", "token_ms=150")
 LONG = ("load_ms=200", "prefill_ms=50", "first_token_ms=1", "token_ms=1500")
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 PHONES = ("high", "mid")
 
@@ -24,9 +21,9 @@ def test_a_killed_worker_costs_its_cell_and_its_run_is_ended_before_the_next(
         done = running.ended()
     victim = next(phone for phone in bench.phones if any(record.reason for record in done.of(phone)))
     [other] = [phone for phone in bench.phones if phone is not victim]
-    assert done.verdicts(victim) == ["harness_error", "ok"]
-    assert done.verdicts(other) == ["ok"] * 2
-    assert len(list(done.folder.records())) == 4
+    assert done.verdicts(victim) == ["harness_error", *["ok"] * (bench_module.CELLS - 1)]
+    assert done.verdicts(other) == ["ok"] * bench_module.CELLS
+    assert len(list(done.folder.records())) == 2 * bench_module.CELLS
     killed = done.of(victim)[0]
     assert killed.detail == (
         "the worker process that measured this cell was killed by SIGKILL: "
@@ -40,22 +37,26 @@ def test_a_killed_worker_costs_its_cell_and_its_run_is_ended_before_the_next(
     bench.assert_as_found()
 
 
-@pytest.mark.parametrize(
-    ("number", "send"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)], ids=["Ctrl-C", "SIGTERM"]
-)
-def test_a_run_that_is_told_to_stop_leaves_its_phones_as_they_were(
-    bench: Any, bench_module: Any, tmp_path: Path, number: signal.Signals, send: Callable[[int, int], None]
+def test_runs_that_are_told_to_stop_leave_their_phones_as_they_were(
+    bench: Any, bench_module: Any, tmp_path: Path
 ) -> None:
-    running = bench.start(tmp_path / "run", orders=bench_module.LONG)
-    running.wait_until_measuring(2)
-    assert all(len(bench.runners_on(phone)) == 1 for phone in bench.phones)
-    send(running.pid, number)
-    done = running.ended()
-    assert done.status == 2, done.text
+    runs = [
+        bench.start(tmp_path / str(number), devices=phone.transport_serial, orders=bench_module.LONG)
+        for number, phone in enumerate(bench.phones)
+    ]
+    for running, phone in zip(runs, bench.phones, strict=True):
+        running.wait_until_measuring()
+        assert len(bench.runners_on(phone)) == 1
+    interrupted, terminated = runs
+    os.killpg(interrupted.pid, signal.SIGINT)  # Ctrl-C in a terminal
+    os.kill(terminated.pid, signal.SIGTERM)
+    for running in runs:
+        done = running.ended()
+        assert done.status == 2, done.text
+        assert (done.folder.path / "report.html").exists()
+        assert list(done.folder.records()) == []
+        assert f"--run-dir {done.folder.path} --resume" in done.text
     bench.assert_as_found()
-    assert (done.folder.path / "report.html").exists()
-    assert list(done.folder.records()) == []
-    assert f"--run-dir {done.folder.path} --resume" in done.text
 
 
 def test_after_kill_9_the_next_run_takes_the_phones_over_at_once(bench: Any, bench_module: Any, tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_after_kill_9_the_next_run_takes_the_phones_over_at_once(bench: Any, ben
         done = bench.run(tmp_path / "next")
     assert done.status == 0, done.text
     for phone in bench.phones:
-        assert done.verdicts(phone) == ["ok"] * 2
+        assert done.verdicts(phone) == ["ok"] * bench_module.CELLS
         told = [finding.title for finding in done.of(phone)[0].findings if finding.code == "lease"]
         assert f"pid {running.pid} since " in told[0]
         assert told[0].startswith("taken over from ")
