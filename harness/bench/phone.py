@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from harness.adb.transport import AdbTransport
 from harness.bench.gather import gather_facts
-from harness.bench.lease import PhoneLease, take
+from harness.bench.lease import PhoneLease, give_back_or_let_lapse, take
 from harness.bench.recovery import Known, Ladder, worth_a_climb
 from harness.bench.tidy import tidy
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
-from harness.core.log import phone_logger
 from harness.core.provider import Endpoint, load_provider
 from harness.core.transport import Transport
 from harness.payload.probe import Probe
@@ -147,7 +146,7 @@ def _connect(
         return ConnectedPhone(endpoint, transport, probe, facts, identity, tier_of(facts, rules), lease)
     except BaseException:
         if lease is not None:
-            _give_back(lease)
+            give_back_or_let_lapse(lease)
         raise
 
 
@@ -160,7 +159,7 @@ def _take(transport: Transport, probe: Probe, say: Callable[[str], None], terms:
         tidy(transport, probe)
         owed = restore(transport, Deadline(CONNECT_S, "putting settings back", transport.name))
     except BaseException:
-        _give_back(lease)
+        give_back_or_let_lapse(lease)
         raise
     if owed.back:
         names = ", ".join(change.what for change in owed.back)
@@ -169,11 +168,3 @@ def _take(transport: Transport, probe: Probe, say: Callable[[str], None], terms:
     lease.notes += [f"{what} was left as it is: {why}" for what, why in owed.left_alone.items()]
     lease.notes += owed.notes
     return lease
-
-
-def _give_back(lease: PhoneLease) -> None:
-    """Give the phone back on the way out of a failure, which is what counts; otherwise the lease lapses by itself."""
-    try:
-        lease.give_back()
-    except FarmError as error:
-        phone_logger(__name__, lease.phone).info("the lease could not be given back: %s", error)
