@@ -197,8 +197,10 @@ class PhoneSession:
         """Bring a payload to the phone, once per session, and return its folder there; see ``ensure_on_phone``."""
         key = f"{kind}/{payload.hash}"
         if key not in self._stored:
+            in_use = {model.folder.hash for model in self.context.models.values()}
+            in_use |= {brought.partition("/")[2] for brought in self._stored}
             self._stored[key] = ensure_on_phone(
-                self.phone.transport, self.phone.probe, payload, kind=kind, label=label, say=self.say
+                self.phone.transport, self.phone.probe, payload, kind=kind, label=label, in_use=in_use, say=self.say
             )
         return self._stored[key].path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.cli import app
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
 from harness.core.provider import Endpoint
+from harness.payload import room
 from harness.payload.folder import read_folder
 from harness.payload.probe import Probe, RunSpec
 from harness.payload.store import ensure_on_phone
@@ -117,3 +119,30 @@ def test_a_phone_that_somebody_uses_is_refused(phone: Phone, tmp_path: Path) -> 
     probe.end_lease(file, taken.holder.id)
     assert phone.clean()[0] == 0
     assert phone.clean()[1]["notes"] == ["there is nothing of ours on it"]
+
+
+def test_the_store_on_the_phone_gives_room_by_last_use(
+    phone: Phone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probe = Probe.install(phone.transport)
+    payloads = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "w.bin").write_bytes(bytes([number + 1]) * SIZE)
+        payloads.append(read_folder(folder))
+
+    def bring(number: int, *, in_use: Sequence[str] = ()) -> str:
+        payload = payloads[number]
+        return ensure_on_phone(
+            phone.transport, probe, payload, kind="models", label=f"model {number}", in_use=in_use
+        ).path
+
+    paths = [bring(0), bring(1)]
+    for path, when in zip(paths, ("202601010000", "202501010000"), strict=True):
+        phone.says("touch", "-t", when, path)
+    bring(1)
+    used = int(phone.says("du", "-sk", phone.base).split()[0]) * 1024
+    monkeypatch.setattr(room, "CAP_BYTES", used + SIZE // 2)
+    paths.append(bring(2))
+    assert [path for path in paths if phone.says("ls", path)] == paths[1:]
