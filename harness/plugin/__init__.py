@@ -125,8 +125,8 @@ def _prepare(config: pytest.Config) -> int | None:
 
 def _name_left_out(phones: Iterable[LeftOut]) -> None:
     for left in phones:
-        remedy = f" ({left.remedy})" if left.remedy else ""
-        sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{remedy}\n")
+        remedy, code = f" ({left.remedy})" if left.remedy else "", f" [{left.code}]" if left.code else ""
+        sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{remedy}{code}\n")
 
 
 def _point_at_device_tests(config: pytest.Config) -> None:

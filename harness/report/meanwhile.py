@@ -52,7 +52,7 @@ class Event:
 
 
 def events(attempts: Sequence[CellRecord], left_out: Sequence[LeftOut] = ()) -> list[Event]:
-    """Return what happened, in order of time; last come phones that somebody held or used.
+    """Return what happened: first phones that have not measured since, then by time, last those that others had.
 
     Args:
         attempts: every record of the run, as written.
@@ -64,7 +64,7 @@ def events(attempts: Sequence[CellRecord], left_out: Sequence[LeftOut] = ()) -> 
         for phone_id, group in by_phone(attempts).items()
         for event in _of_phone(labels[phone_id], _in_time(group))
     ]
-    found.sort(key=lambda event: event.when)
+    found.sort(key=lambda event: (not (event.gone and event.back is None), event.when))
     return found + [
         Event("", one_line(left.name), "left out", left.code, left.reason, 0)
         for left in left_out
@@ -104,13 +104,15 @@ def _of_phone(label: str, records: Sequence[CellRecord]) -> list[Event]:
     others: dict[tuple[str, str], Event] = {}
     for record, following in zip(records, (*records[1:], None), strict=True):
         why, then = record.why, None if following is None else following.why
-        for event in _others(label, record):
+        ends = why is not None and _is_end(why, then)
+        befell = _notes(label, record) if ends else [*_notes(label, record), *_mishap(label, record)]
+        for event in befell:
             seen = others.setdefault((event.code, event.detail), replace(event, cells=0))
             others[event.code, event.detail] = replace(seen, cells=seen.cells + 1)
         if why is Reason.PHONE_GONE and is_away:
             gone[-1] = replace(gone[-1], cells=gone[-1].cells + 1)
-        elif why is not None and _is_end(why, then):
-            gone.append(Event(_end(record), label, "given up", why.code, record.detail, gone=True))
+        elif why is not None and ends:
+            gone.append(Event(_end(record), label, "given up", why.code, _detail(record), gone=True))
             is_away = True
         elif is_away and record.verdict is not Verdict.SKIPPED:
             gone[-1] = replace(gone[-1], back=record.started)
@@ -128,14 +130,23 @@ def _is_mishap(why: Reason) -> bool:
     return why is Reason.THERMAL_SHUTDOWN or (why.verdict is Verdict.FAILED and why.fault is Fault.INFRA)
 
 
-def _others(label: str, record: CellRecord) -> list[Event]:
-    """Return a record's warnings, each sentence once, and what befell the phone in it without its being given up."""
+def _notes(label: str, record: CellRecord) -> list[Event]:
+    """Return a record's warnings; each sentence once."""
     said = dict.fromkeys((f.code, one_line(f.title)) for f in record.findings if f.severity == "warning")
-    found = [Event(record.started, label, _WHAT.get(code, "warning"), code, title) for code, title in said]
+    return [Event(record.started, label, _WHAT.get(code, "warning"), code, title) for code, title in said]
+
+
+def _mishap(label: str, record: CellRecord) -> list[Event]:
+    """Return what befell a phone that was not given up for it."""
     why = record.why
-    if why is not None and why not in _AWAY and _is_mishap(why):
-        found.append(Event(_end(record), label, why.says, why.code, record.detail))
-    return found
+    if why is None or not _is_mishap(why):
+        return []
+    return [Event(_end(record), label, why.says, why.code, _detail(record))]
+
+
+def _detail(record: CellRecord) -> str:
+    """Return what was seen; the phone's name stands beside it."""
+    return record.detail.removeprefix(f"{record.phone.name}: ")
 
 
 def _end(record: CellRecord) -> str:

@@ -93,9 +93,10 @@ def test_the_chart_is_drawn_and_the_console_stays_empty(make: ModuleType, tmp_pa
 
 
 def test_a_narrow_dark_window_is_drawn_too(make: ModuleType, tmp_path: Path) -> None:
-    page = write_report(make.run_folder(tmp_path / "run", make.info(), make.all_verdicts()))
+    page = write_report(make.run_folder(tmp_path / "run", make.info(), [*make.all_verdicts(), *make.a_night()]))
     seen = browse(page, tmp_path, width=500, dark=True)
     assert seen.console == []
+    assert "has not measured since" in seen.drawn
     assert re.search(r'<svg class="main-svg"[^>]*width="4\d\d"', seen.drawn)
 
 
