@@ -159,6 +159,9 @@ class PhoneSession:
         deadline = Deadline(PREPARE_S, "preparing the phone", self.phone.name)
         done = prepare(self.phone.transport, self.context.plan.prepare, self.say, deadline)
         self._prepared = True
+        if done.changes:
+            told = ", ".join(f"{change.what} {change.old} → {change.new}" for change in done.changes)
+            account.note("prepared", f"changed, and to be put back: {told}")
         if done.foreground is not None:
             account.note("foreground_app", f"in front: {done.foreground}")
         for note in done.notes:
