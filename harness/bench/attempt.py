@@ -173,7 +173,8 @@ class Attempt:
                 session.came_back(recovered, account)
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
-            self._remove(work)
+            if supervised.end():  # else whoever sees the phone next finds the run by its folder, and ends it
+                self._remove(work)
         return run
 
     def _watching(self) -> Callable[[Event], None]:

@@ -76,6 +76,9 @@ class FakeProbe:
     def start(self, spec: Any) -> None:
         self.specs.append(spec)
 
+    def stop(self, _: str) -> None:
+        """Nothing runs by itself here."""
+
     def attach(self, *_: object, keep_raw: Any, **__: object) -> Any:
         if not keep_raw.tell():
             keep_raw.write(b'{"ev":"start"}\n')
@@ -194,6 +197,17 @@ def test_the_work_folder_is_fresh_and_removed_even_after_a_failure(session: Call
     assert removed == ["rm", "-rf", made[2]]
     assert made[2] == here.probe.specs[0].work_dir
     assert made[2].startswith("/data/local/tmp/mnn-farm/work/")
+
+
+def test_the_folder_of_a_run_that_could_not_be_ended_stays_so_that_it_is_found(session: Callable[..., Any]) -> None:
+    here = session(PhoneLostError("toy-1", "gone"))
+
+    def lost(_: str) -> None:
+        raise PhoneLostError("toy-1", "gone")
+
+    here.probe.stop = lost
+    assert here.run().reason == "device_lost"
+    assert "rm" not in [argv[0] for argv in here.transport.commands]
 
 
 @pytest.mark.parametrize(
