@@ -67,8 +67,9 @@ class Account:
         self.notes.append(Finding(code=code, severity="warning" if warning else "info", title=title[:500]))
 
     def raw_dir(self) -> Path:
-        """Make and return the folder for raw output."""
-        self.raw = self.folder.raw_dir(self.cell_id, self.number)
+        """Return the folder for raw output, which is made when it is first asked for."""
+        if self.raw is None:
+            self.raw = self.folder.raw_dir(self.cell_id, self.number)
         return self.raw
 
     def record(self, objections: Sequence[Objection]) -> CellRecord:

@@ -32,7 +32,7 @@ from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
 from harness.phone.thermal import Meaning, trip_limits
 from harness.plan.matrix import PlannedCell
-from harness.plan.model import Plan
+from harness.plan.model import Cool, Plan
 from harness.runners.events import parse_runner_output
 from harness.runners.farm_runner import build_command
 
@@ -59,6 +59,11 @@ class Session(Protocol):
     @property
     def ladder(self) -> Ladder:
         """The phone's ladder."""
+        ...
+
+    @property
+    def cool(self) -> Cool | None:
+        """How cool the phone has to be before the next run."""
         ...
 
     def make_ready(self, account: Account) -> None:
@@ -114,7 +119,7 @@ class Attempt:
         session.make_ready(account)
         bundle_dir, model_dir = self._bring_payloads()
         with turn(self._phone.endpoint.contention_group, self._phone.name, session.say):
-            cooled = wait_until_cool(self._phone.probe, self._plan.cool, session.say)
+            cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
                 account.note("cool_down", cooled.note)
             run = self._run_on_phone(bundle_dir, model_dir)
@@ -173,7 +178,8 @@ class Attempt:
                 session.came_back(recovered, account)
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
-            self._remove(work)
+            if supervised.end():  # else whoever sees the phone next finds the run by its folder, and ends it
+                self._remove(work)
         return run
 
     def _watching(self) -> Callable[[Event], None]:

@@ -15,6 +15,7 @@ from harness.core.errors import FarmError
 from harness.core.provider import Endpoint, load_provider
 from harness.core.transport import Transport
 from harness.payload.probe import Probe
+from harness.phone.charge import refuse_for_ever_low
 from harness.phone.facts import Facts
 from harness.phone.identity import Identity, identify
 from harness.phone.prepare import restore
@@ -82,11 +83,13 @@ class Terms:
         purpose: what they are wanted for, shown to whoever finds them in use; ``""`` only looks and takes no lease.
         wait_lease_s: how long to wait for one that is in use.
         recovery: what is done for one that gets lost meanwhile.
+        battery_floor_pct: below it a phone that does not charge is refused.
     """
 
     purpose: str = "a benchmark"
     wait_lease_s: float = 0.0
     recovery: Recovery = field(default_factory=Recovery)
+    battery_floor_pct: int = 0
 
 
 def connect(
@@ -142,6 +145,7 @@ def _connect(
         say("reading facts")
         deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
         facts = gather_facts(transport, probe, deadline)
+        refuse_for_ever_low(facts.battery, terms.battery_floor_pct, transport.name)
         identity = identify(transport, facts, deadline)
         return ConnectedPhone(endpoint, transport, probe, facts, identity, tier_of(facts, rules), lease)
     except BaseException:

@@ -28,6 +28,7 @@ from harness.phone.charge import charge_gate, read_battery
 from harness.phone.health import HealthStore
 from harness.phone.prepare import prepare
 from harness.plan.matrix import PlannedCell
+from harness.plan.model import Cool
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
@@ -58,11 +59,18 @@ class PhoneSession:
         self._ladder = Ladder(self.phone.transport, self.context.plan.recovery, self.say, known=known)
         self._keeper: Keeper | None = None
         self._prepared = False
+        self._tripped = False
 
     @property
     def ladder(self) -> Ladder:
         """The phone's ladder."""
         return self._ladder
+
+    @property
+    def cool(self) -> Cool | None:
+        """The plan's gate; after a run that was ended for heat, a rest."""
+        plan = self.context.plan
+        return plan.trip.rest if self._tripped and plan.cool is None else plan.cool
 
     def run_cell(self, cell: PlannedCell) -> CellRecord:
         """Run one cell to its verdict and append its record.
@@ -93,6 +101,7 @@ class PhoneSession:
         RunFolder(self.context.run_dir).append(result)
         self.say(f"{cell.model} {cell.label}: {_in_short(result)}")
         self._keep_in_mind(result)
+        self._tripped = result.why is Reason.THERMAL_TRIP
         return result
 
     def _keep_in_mind(self, record: CellRecord) -> None:
@@ -159,6 +168,9 @@ class PhoneSession:
         deadline = Deadline(PREPARE_S, "preparing the phone", self.phone.name)
         done = prepare(self.phone.transport, self.context.plan.prepare, self.say, deadline)
         self._prepared = True
+        if done.changes:
+            told = ", ".join(f"{change.what} {change.old} → {change.new}" for change in done.changes)
+            account.note("prepared", f"changed, and to be put back: {told}")
         if done.foreground is not None:
             account.note("foreground_app", f"in front: {done.foreground}")
         for note in done.notes:

@@ -127,7 +127,7 @@ class Supervised:
     def _stands_still(self, error: FarmError) -> None:
         """The phone answers and its run tells nothing: wake it, once."""
         if self.woken:
-            self._end()
+            self.end()
             raise PhoneError(
                 self.transport.name,
                 f"it answers, but the run on it stands still ({error.message})",
@@ -139,11 +139,21 @@ class Supervised:
         deadline = Deadline(ASK_S, "waking the phone", self.transport.name)
         self.transport.shell(["input", "keyevent", "KEYCODE_WAKEUP"], deadline=deadline)
 
-    def _end(self) -> None:
+    def end(self) -> bool:
+        """Make sure that it does not run on; return whether it is over as far as anybody can tell.
+
+        Whoever stops following has to say so: the run itself does not mind.
+        """
+        if self.log.end is not None or not self.begun:
+            return True
         try:
             self.probe.stop(self.spec.events_dir)
+        except ProbeError as error:  # it never was, or its probe was killed
+            self._say.info("ending the run: %s", error)
         except PhoneError as error:
             self._say.warning("the run on the phone could not be ended: %s", error)
+            return False
+        return True
 
 
 def rebooted(phone: str, recovered: Recovered) -> PhoneError:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -41,14 +41,9 @@ class Seen(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def make() -> ModuleType:
+def make(load_module: Callable[[Path], ModuleType]) -> ModuleType:
     path = Path(__file__).parents[1] / "unit" / "report" / "factory.py"
-    spec = importlib.util.spec_from_file_location("report_factory_for_browser", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 def browse(page: Path, scratch: Path, *, width: int = 1400, dark: bool = False) -> Seen:

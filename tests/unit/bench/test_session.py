@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from harness.bench.context import RunContext, cell_config, cell_id_of
+from harness.bench.cool import Cooled
 from harness.bench.phone import ConnectedPhone
 from harness.bench.session import PhoneSession
 from harness.core.errors import FarmError, PhoneLostError, ProbeError
@@ -26,6 +27,7 @@ from harness.payload.models import ModelFolder
 from harness.phone.health import HealthStore
 from harness.phone.identity import Identity
 from harness.plan.matrix import cells_of
+from harness.plan.model import Cool
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellConfig, CellRecord
 
@@ -75,6 +77,9 @@ class FakeProbe:
 
     def start(self, spec: Any) -> None:
         self.specs.append(spec)
+
+    def stop(self, _: str) -> None:
+        """Nothing runs by itself here."""
 
     def attach(self, *_: object, keep_raw: Any, **__: object) -> Any:
         if not keep_raw.tell():
@@ -196,6 +201,17 @@ def test_the_work_folder_is_fresh_and_removed_even_after_a_failure(session: Call
     assert made[2].startswith("/data/local/tmp/mnn-farm/work/")
 
 
+def test_the_folder_of_a_run_that_could_not_be_ended_stays_so_that_it_is_found(session: Callable[..., Any]) -> None:
+    here = session(PhoneLostError("toy-1", "gone"))
+
+    def lost(_: str) -> None:
+        raise PhoneLostError("toy-1", "gone")
+
+    here.probe.stop = lost
+    assert here.run().reason == "device_lost"
+    assert "rm" not in [argv[0] for argv in here.transport.commands]
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -282,6 +298,24 @@ def test_a_cell_whose_worker_died_is_recorded_too(make: ModuleType, session: Cal
     here = session(make.run())
     record = here.session.record_failure(here.cell, FarmError("worker gone", reason=Reason.HARNESS_ERROR))
     assert (only_record(here.folder), record.reason, record.detail) == (record, "harness_error", "worker gone")
+
+
+def test_after_a_run_that_was_ended_for_heat_the_phone_rests_and_then_goes_on_as_planned(
+    make: ModuleType, session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates: list[Any] = []
+
+    def wait(_: object, cool: Any, __: object) -> Cooled:
+        gates.append(cool)
+        return Cooled()
+
+    monkeypatch.setattr("harness.bench.attempt.wait_until_cool", wait)
+    hot = make.run(b"", exit_code=None, signal=15, why="trip")
+    here = session(hot, trip={"again_below_c": 39.0, "rest_timeout_s": 60.0})
+    assert here.run().reason == "thermal_trip"
+    here.probe._run = lambda: make.run(make.lines(make.events()))
+    assert [here.run().verdict.value for _ in range(2)] == ["ok", "ok"]
+    assert gates == [None, Cool(below_c=39.0, timeout_s=60.0), None]
 
 
 # --- what outlives the run ---

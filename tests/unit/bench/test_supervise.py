@@ -37,6 +37,7 @@ class Phone:
         self.there = there
         self.done: list[Any] = []
         self.climbs: list[Any] = []
+        self.stops: Any = None
         self.rules = Recovery(tries=2)
 
     # as a probe
@@ -50,7 +51,7 @@ class Phone:
         assert (folder, more["idle_s"]) == ("/base/work/1/probe", 15.0)
         self.done.append(("attach", into.size))
         for step in self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]:
-            if isinstance(step, Exception):
+            if isinstance(step, BaseException):
                 raise step
             if step == "news":
                 into.size += 100
@@ -60,6 +61,8 @@ class Phone:
 
     def stop(self, folder: str) -> None:
         self.done.append("stop")
+        if self.stops is not None:
+            raise self.stops
 
     # as a transport
     def shell(self, argv: list[str], **_: object) -> ShellResult:
@@ -173,6 +176,28 @@ def test_a_start_that_the_phone_refused_has_not_begun_the_run() -> None:
     with pytest.raises(ProbeError):
         supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
     assert not supervised.begun
+
+
+@pytest.mark.parametrize(
+    ("stop", "over"),
+    [(None, True), (ProbeError("toy-1", "there is no run"), True), (PhoneLostError("toy-1", "gone"), False)],
+)
+def test_whoever_stops_following_ends_the_run_and_learns_whether_that_could_be_done(stop: Any, over: bool) -> None:
+    phone = cast("Any", Phone(["news", KeyboardInterrupt()]))
+    supervised = Supervised(phone, phone, phone, SPEC)
+    with pytest.raises(KeyboardInterrupt):
+        supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
+    phone.stops = stop
+    assert supervised.end() is over
+    assert phone.done[-1] == "stop"
+
+
+def test_a_run_that_is_over_or_never_began_needs_no_end(run: Run) -> None:
+    phone = Phone(["end"])
+    assert run(phone).end()
+    anything = cast("Any", phone)
+    assert Supervised(anything, anything, anything, SPEC).end()
+    assert "stop" not in phone.done
 
 
 def test_what_no_connection_is_behind_is_not_tried_again(run: Run) -> None:
