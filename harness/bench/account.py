@@ -109,7 +109,7 @@ class Account:
         if self.evidence is not None:
             sections["backend"] = make.backend_proof(self.evidence)
             sections["metrics"] = make.metrics_of(self.evidence, nulls)
-            sections["thermal"] = make.thermal_of(self.evidence.run, self.phone.facts, nulls)
+            sections["thermal"] = make.thermal_of(self.evidence, self.phone.facts, nulls)
             sections["output"] = make.output_of(self.evidence, self.context.plan, nulls)
         for name, value in sections.items():
             if value is None:

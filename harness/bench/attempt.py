@@ -30,6 +30,8 @@ from harness.core.transport import checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
+from harness.phone.battery import Battery
+from harness.phone.charge import read_battery
 from harness.phone.thermal import Meaning, trip_limits
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Cool, Plan
@@ -59,6 +61,11 @@ class Session(Protocol):
     @property
     def ladder(self) -> Ladder:
         """The phone's ladder."""
+        ...
+
+    @property
+    def battery(self) -> Battery | None:
+        """The battery as it was read last, before the run."""
         ...
 
     @property
@@ -123,6 +130,7 @@ class Attempt:
             if cooled.note:
                 account.note("cool_down", cooled.note)
             run = self._run_on_phone(bundle_dir, model_dir)
+            battery_after = self._battery_after()
         end = run.end
         well = end is not None and end.why == "exit" and end.exit_code == 0
         account.evidence = Evidence(
@@ -135,6 +143,8 @@ class Attempt:
             started_hot=cooled.hot,
             stood_still=self._stood_still,
             phone_log=b"" if well else self._keep_phone_log(),
+            battery_before=session.battery,
+            battery_after=battery_after,
         )
         return judge(account.evidence)
 
@@ -190,6 +200,17 @@ class Attempt:
             self._session.watch(event)
 
         return on_event
+
+    def _battery_after(self) -> Battery | None:
+        """Read the battery where it was read before; a phone that was lost just now costs only this figure."""
+        if self._session.battery is None:
+            return None
+        transport = self._phone.transport
+        try:
+            return read_battery(transport, Deadline(CLEAN_UP_S, "reading the battery", transport.name))
+        except PhoneError as error:
+            phone_logger(__name__, transport.name).info("the battery could not be read after the run: %s", error)
+            return None
 
     def _keep_phone_log(self) -> bytes:
         self._session.say("reading the phone's log")

@@ -60,11 +60,17 @@ class PhoneSession:
         self._keeper: Keeper | None = None
         self._prepared = False
         self._tripped = False
+        self._battery: Battery | None = None
 
     @property
     def ladder(self) -> Ladder:
         """The phone's ladder."""
         return self._ladder
+
+    @property
+    def battery(self) -> Battery | None:
+        """The battery as it was read last, before the run; ``None`` on what has none."""
+        return self._battery
 
     @property
     def cool(self) -> Cool | None:
@@ -189,7 +195,8 @@ class PhoneSession:
             return
 
         def read() -> Battery:
-            return read_battery(self.phone.transport, Deadline(ASK_S, "reading the battery", self.phone.name))
+            self._battery = read_battery(self.phone.transport, Deadline(ASK_S, "reading the battery", self.phone.name))
+            return self._battery
 
         note = charge_gate(read, asked.battery_floor_pct, asked.charge_timeout_s, self.say, phone=self.phone.name)
         if note:
