@@ -36,7 +36,7 @@ class Event:
         what: a few words.
         code: of the reason or of the note.
         detail: what was seen.
-        cells: in how many cells; of a phone that was given up, how many it cost.
+        cells: in how many cells; of a phone that was given up, how many it cost until it measured again.
         gone: the phone was given up.
         back: when it measured again after it was given up; ``None``: it did not.
     """
@@ -109,7 +109,7 @@ def _of_phone(label: str, records: Sequence[CellRecord]) -> list[Event]:
         for event in befell:
             seen = others.setdefault((event.code, event.detail), replace(event, cells=0))
             others[event.code, event.detail] = replace(seen, cells=seen.cells + 1)
-        if why is Reason.PHONE_GONE and is_away:
+        if ends and is_away:
             gone[-1] = replace(gone[-1], cells=gone[-1].cells + 1)
         elif why is not None and ends:
             gone.append(Event(_end(record), label, "given up", why.code, _detail(record), gone=True))

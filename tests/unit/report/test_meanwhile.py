@@ -68,7 +68,7 @@ def cell(make: ModuleType, minute: int, reason: Reason | None):
         ([Reason.THERMAL_SHUTDOWN, None], [("the phone shut down from heat", "thermal_shutdown", 1)]),
         ([Reason.CRASH, Reason.PHONE_GONE], [("given up", "phone_gone", 1)]),
         ([Reason.UNAUTHORIZED], [("given up", "unauthorized", 1)]),
-        ([Reason.DEVICE_LOST, Reason.DEVICE_LOST], [("given up", "device_lost", 1), ("given up", "device_lost", 1)]),
+        ([Reason.DEVICE_LOST, Reason.DEVICE_LOST], [("given up", "device_lost", 2)]),
     ],
 )
 def test_being_given_up_is_told_from_what_a_phone_survives(
