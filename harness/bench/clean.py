@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from harness.bench.lease import PhoneLease, give_back_or_let_lapse, take
+from harness.bench.lease import PhoneLease, give_back_or_let_lapse, lease_file, take
 from harness.bench.tidy import tidy
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, HarnessError
@@ -20,23 +20,25 @@ from harness.phone.prepare import restore
 CLEAN_S = 120.0
 # /data/local/tmp/mnn-farm has four names, a cache in a home folder more; nothing that people share has so many.
 _FEWEST_NAMES = 4
+_PURPOSE = "cleaning up"
 _PAYLOADS = ("models", "bundles", "incoming")
 _LINK, _ABSENT = 3, 4
 _LOOK = f'[ -L "$1" ] && exit {_LINK}; [ -d "$1" ] || exit {_ABSENT}'
 _SIZE = re.compile(rb"\s*(\d+)\s")
 
-# All but the lease goes while we hold it. Then lease and probe move to where nobody looks, so that the lease can be
-# ended without anybody taking it in between. rmdir, at last, spares what somebody else has begun to put there.
+# All but lease and programs goes first, which makes room on a full phone. Then the probe moves to where nobody looks,
+# and the lease last of all, so that it can be ended without anybody taking it before the rest is gone. rmdir, at the
+# end, spares what somebody else has begun to put there.
 _REMOVE = r"""
 base=$1 probe=$2 lease=$3 id=$4; shift 4
 going=$base/going-$id
-mkdir "$going" && mv "$probe" "$going/probe" || exit 1
 for file in "$base"/* "$base"/.[!.]*; do
-  case $file in "$lease" | "$going") continue ;; esac
+  case $file in "$lease" | "$base/bin") continue ;; esac
   for kept; do [ "$file" = "$base/$kept" ] && continue 2; done
   rm -rf "$file" || exit 1
 done
-mv "$lease" "$going/lease" && "$going/probe" lease-end "$going/lease" --id "$id" || exit 1
+mkdir "$going" && mv "$probe" "$going/probe" && rm -rf "$base/bin" && mv "$lease" "$going/lease" || exit 1
+"$going/probe" lease-end "$going/lease" --id "$id" || exit 1
 rm -rf "$going" || exit 1
 rmdir "$base" 2>/dev/null
 [ ! -e "$base" ] || ls -A "$base"
@@ -95,7 +97,7 @@ def clean(
     say("taking the phone")
     probe = Probe.install(transport, progress=say)
     before = _used_bytes(transport, folder)
-    lease = _take(transport, probe)
+    lease = _take(transport, probe, say)
     try:
         say("ending our runs")
         tidy(transport, probe)
@@ -106,7 +108,7 @@ def clean(
         say("removing our files")
         if payloads_only:
             left: tuple[str, ...] = ()
-            _run(transport, ["rm", "-rf", *(f"{folder}/{name}" for name in _PAYLOADS)])
+            _remove_payloads(transport)
             lease.give_back()
         else:
             kept = [] if force else [FILE, f"{FILE}.new", f"{FILE}.damaged"]
@@ -149,13 +151,23 @@ def _exists(transport: Transport, folder: str) -> bool:
     return code != _ABSENT
 
 
-def _take(transport: Transport, probe: Probe) -> PhoneLease:
+def _take(transport: Transport, probe: Probe, say: Callable[[str], None]) -> PhoneLease:
+    """Take the phone. On one that is too full for a lease that nobody has, payloads go before."""
     try:
-        return take(probe, transport.name, transport.base_dir, "cleaning up")
+        return take(probe, transport.name, transport.base_dir, _PURPOSE)
     except FarmError as error:
         if error.reason is Reason.BUSY:
             raise FarmError(error.message, remedy="clean it when it is free", reason=Reason.BUSY) from None
-        raise
+        full = error.reason is Reason.NO_SPACE and probe.show_lease(lease_file(transport.base_dir)).state == "free"
+        if not full:
+            raise
+    say("the phone is full: models and device binaries go first")
+    _remove_payloads(transport)
+    return take(probe, transport.name, transport.base_dir, _PURPOSE)
+
+
+def _remove_payloads(transport: Transport) -> None:
+    _run(transport, ["rm", "-rf", *(f"{transport.base_dir}/{name}" for name in _PAYLOADS)])
 
 
 def _used_bytes(transport: Transport, folder: str) -> int | None:

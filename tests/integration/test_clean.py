@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from harness.bench.clean import clean
 from harness.bench.lease import lease_file
 from harness.bench.phone import connect, open_transport
 from harness.cli import app
@@ -24,6 +25,7 @@ from harness.phone.ledger import Entry, LedgerFile
 from harness.phone.prepare import prepare
 from harness.plan.model import Preparation
 from harness.plan.tiers import load_tier_rules
+from harness.virtual.control import PhoneControl
 
 SIZE = 3_000_000
 
@@ -106,6 +108,27 @@ def test_what_cannot_be_put_back_is_named_and_stays_written_on_the_phone(phone: 
     assert ledger.read() == ((odd,), "")
     status, told = phone.clean("--force")
     assert (status, told["left"], phone.says("ls", phone.base)) == (1, [], "")
+
+
+def test_a_phone_that_is_too_full_for_a_lease_is_given_room_first(phone: Phone, tmp_path: Path) -> None:
+    phone.use(tmp_path)
+    control = PhoneControl(phone.endpoint.name)
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if "full" in text:  # a virtual phone's disk stays full, whatever is removed
+            control.heal()
+
+    control.inject("full-disk")
+    try:
+        done = clean(phone.transport, say)
+    finally:
+        control.heal()
+    assert "the phone is full: models and device binaries go first" in said
+    assert (done.ok, done.left) == (True, ())
+    assert done.freed_bytes is not None
+    assert done.freed_bytes >= SIZE
 
 
 def test_a_phone_that_somebody_uses_is_refused(phone: Phone, tmp_path: Path) -> None:
