@@ -104,14 +104,14 @@ def clean(
         say("putting settings back")
         restored = restore(transport, Deadline(CLEAN_S, "putting settings back", phone))
         lease.renew()
-        notes = restored.notes
+        notes = (*lease.notes, *restored.notes)
         say("removing our files")
         if payloads_only:
             left: tuple[str, ...] = ()
             _remove_payloads(transport)
             lease.give_back()
         else:
-            kept = [] if force else [FILE, f"{FILE}.new", f"{FILE}.damaged"]
+            kept = [] if force else [FILE, f"{FILE}.damaged"]
             script = ["sh", "-c", _REMOVE, "sh", folder, probe.path, lease.file, lease.id, *kept]
             left = tuple(_names(_run(transport, script)))
             notes += ("it gets a new id at its next run: it counts as another phone in reports from then on",)
