@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.bench import session as bench_session
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.cool import Cooled
 from harness.bench.phone import ConnectedPhone
@@ -24,6 +25,7 @@ from harness.core.transport import ShellResult
 from harness.payload.bundle import Bundle, BundleManifest
 from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.models import ModelFolder
+from harness.payload.store import Stored
 from harness.phone.health import HealthStore
 from harness.phone.identity import Identity
 from harness.plan.matrix import cells_of
@@ -148,6 +150,21 @@ def test_the_raw_output_lies_where_the_record_says(make: ModuleType, session: Ca
     assert (raw / "stdout").read_bytes() == make.lines(make.events())
     assert (raw / "events.jsonl").read_bytes() == b'{"ev":"start"}\n'
     assert json.loads((raw / "command.json").read_text())["argv"] == list(here.probe.specs[0].argv)
+
+
+def test_what_a_session_uses_is_never_removed_to_make_room(
+    make: ModuleType, session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, set[str]]] = []
+
+    def ensure(_: object, __: object, ___: object, *, kind: str, in_use: set[str], **____: object) -> Stored:
+        told.append((kind, in_use))
+        return Stored(f"/there/{kind}", 0)
+
+    monkeypatch.setattr(bench_session, "ensure_on_phone", ensure)
+    session(make.run(make.lines(make.events()), b"")).run()
+    models = {model().folder.hash}
+    assert told == [("bundles", models), ("models", models | {bundle().folder.hash})]
 
 
 def test_each_attempt_has_a_number_and_a_raw_folder_of_its_own(make: ModuleType, session: Callable[..., Any]) -> None:
