@@ -16,7 +16,7 @@ import pytest
 from harness.core.errors import HostError
 from harness.core.provider import Endpoint, load_provider
 
-LANES = 3
+LANES = 4
 
 
 @pytest.fixture(scope="session")
