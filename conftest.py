@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,6 +16,23 @@ from harness.core.errors import HostError
 from harness.core.provider import Endpoint, load_provider
 from harness.core.resources import cache_dir
 from harness.virtual.sandbox import find_sandbox
+
+
+@pytest.fixture(scope="session")
+def load_module() -> Callable[[Path], ModuleType]:
+    """Load a module by its path: test modules are no package, and neither is what runs on phones."""
+
+    def load(path: Path) -> ModuleType:
+        name = "_".join(path.with_suffix("").parts[-3:])
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None  # noqa: S101
+        assert spec.loader is not None  # noqa: S101
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture(scope="session", autouse=True)

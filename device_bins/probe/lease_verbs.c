@@ -183,6 +183,7 @@ int verb_lease_show(int count, char **words) {
     bool held = fd >= 0 && lease_is_held(fd, &lease);
     begin(&json, held ? "held" : "free");
     if (held) put_lease(&json, "holder", &lease);
+    else if (fd >= 0 && lease_read(fd, &lease) && lease.expires_ns) put_record(&json, "previous", &lease);
     return say(&json);
 }
 

@@ -68,8 +68,9 @@ class Account:
         self.notes.append(Finding(code=code, severity="warning" if warning else "info", title=title[:500]))
 
     def raw_dir(self) -> Path:
-        """Make and return the folder for raw output."""
-        self.raw = self.folder.raw_dir(self.cell_id, self.number)
+        """Return the folder for raw output, which is made when it is first asked for."""
+        if self.raw is None:
+            self.raw = self.folder.raw_dir(self.cell_id, self.number)
         return self.raw
 
     def take_over(self) -> None:
@@ -120,7 +121,7 @@ class Account:
         if self.evidence is not None:
             sections["backend"] = make.backend_proof(self.evidence)
             sections["metrics"] = make.metrics_of(self.evidence, nulls)
-            sections["thermal"] = make.thermal_of(self.evidence.run, self.phone.facts, nulls)
+            sections["thermal"] = make.thermal_of(self.evidence, self.phone.facts, nulls)
             sections["output"] = make.output_of(self.evidence, self.context.plan, nulls)
         for name, value in sections.items():
             if value is None:

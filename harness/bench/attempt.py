@@ -30,9 +30,11 @@ from harness.core.transport import checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
+from harness.phone.battery import Battery
+from harness.phone.charge import read_battery
 from harness.phone.thermal import Meaning, trip_limits
 from harness.plan.matrix import PlannedCell
-from harness.plan.model import Plan
+from harness.plan.model import Cool, Plan
 from harness.runners.events import parse_runner_output
 from harness.runners.farm_runner import build_command
 
@@ -59,6 +61,16 @@ class Session(Protocol):
     @property
     def ladder(self) -> Ladder:
         """The phone's ladder."""
+        ...
+
+    @property
+    def battery(self) -> Battery | None:
+        """The battery as it was read last, before the run."""
+        ...
+
+    @property
+    def cool(self) -> Cool | None:
+        """How cool the phone has to be before the next run."""
         ...
 
     def make_ready(self, account: Account) -> None:
@@ -114,10 +126,11 @@ class Attempt:
         session.make_ready(account)
         bundle_dir, model_dir = self._bring_payloads()
         with turn(self._phone.endpoint.contention_group, self._phone.name, session.say):
-            cooled = wait_until_cool(self._phone.probe, self._plan.cool, session.say)
+            cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
                 account.note("cool_down", cooled.note)
             run = self._run_on_phone(bundle_dir, model_dir)
+            battery_after = self._battery_after()
         end = run.end
         well = end is not None and end.why == "exit" and end.exit_code == 0
         account.evidence = Evidence(
@@ -130,6 +143,8 @@ class Attempt:
             started_hot=cooled.hot,
             stood_still=self._stood_still,
             phone_log=b"" if well else self._keep_phone_log(),
+            battery_before=session.battery,
+            battery_after=battery_after,
         )
         return judge(account.evidence)
 
@@ -171,8 +186,7 @@ class Attempt:
             self._begun, self._stood_still = supervised.begun, supervised.woken
             for recovered in supervised.recoveries:
                 session.came_back(recovered, account)
-            # Its folder is how a run is found again: it stays as long as the run may live.
-            if supervised.end():
+            if supervised.end():  # else whoever sees the phone next finds the run by its folder, and ends it
                 self._remove(work)
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
@@ -186,6 +200,17 @@ class Attempt:
             self._session.watch(event)
 
         return on_event
+
+    def _battery_after(self) -> Battery | None:
+        """Read the battery where it was read before; a phone that was lost just now costs only this figure."""
+        if self._session.battery is None:
+            return None
+        transport = self._phone.transport
+        try:
+            return read_battery(transport, Deadline(CLEAN_UP_S, "reading the battery", transport.name))
+        except PhoneError as error:
+            phone_logger(__name__, transport.name).info("the battery could not be read after the run: %s", error)
+            return None
 
     def _keep_phone_log(self) -> bytes:
         self._session.say("reading the phone's log")

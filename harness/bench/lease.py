@@ -174,6 +174,14 @@ def take(
         sleep(min(ASK_EVERY_S, max(0.0, end - clock())))
 
 
+def give_back_or_let_lapse(lease: PhoneLease) -> None:
+    """Give a phone back on the way out of a failure, which is what counts; otherwise the lease lapses by itself."""
+    try:
+        lease.give_back()
+    except FarmError as error:
+        phone_logger(__name__, lease.phone).info("the lease could not be given back: %s", error)
+
+
 def _ask(probe: Probe, file: str, purpose: str) -> LeaseAnswer:
     return probe.take_lease(file, owner=this_owner(), host=this_host(), purpose=purpose[:120], ttl_s=TTL_S)
 

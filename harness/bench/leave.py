@@ -29,7 +29,10 @@ def leave_as_found(phone: ConnectedPhone, say: Callable[[str], None]) -> None:
         if phone.transport.state() != USABLE:
             log.warning("it is not there to be left as it was found: that is done when it is next seen")
             return
-        holder = phone.probe.show_lease(lease.file).holder
+        answer = phone.probe.show_lease(lease.file)
+        holder = answer.holder
+        if holder is None and answer.previous is None:
+            return  # it was given back, and everything is done
         if holder is None or (holder.id != lease.id and owner_is_dead(holder)):
             # A reboot freed it, or a worker that is dead took it again.
             lease = take(phone.probe, phone.name, phone.transport.base_dir, "tidying up")

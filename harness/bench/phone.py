@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from harness.adb.transport import AdbTransport
 from harness.bench.gather import gather_facts
-from harness.bench.lease import PhoneLease, take
+from harness.bench.lease import PhoneLease, give_back_or_let_lapse, take
 from harness.bench.recovery import Known, Ladder, worth_a_climb
 from harness.bench.tidy import tidy
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
-from harness.core.log import phone_logger
 from harness.core.provider import Endpoint, load_provider
 from harness.core.transport import Transport
 from harness.payload.probe import Probe
+from harness.phone.charge import refuse_for_ever_low
 from harness.phone.facts import Facts
 from harness.phone.identity import Identity, identify
 from harness.phone.prepare import restore
@@ -83,11 +83,13 @@ class Terms:
         purpose: what they are wanted for, shown to whoever finds them in use; ``""`` only looks and takes no lease.
         wait_lease_s: how long to wait for one that is in use.
         recovery: what is done for one that gets lost meanwhile.
+        battery_floor_pct: below it a phone that does not charge is refused.
     """
 
     purpose: str = "a benchmark"
     wait_lease_s: float = 0.0
     recovery: Recovery = field(default_factory=Recovery)
+    battery_floor_pct: int = 0
 
 
 def connect(
@@ -143,11 +145,12 @@ def _connect(
         say("reading facts")
         deadline = Deadline(CONNECT_S, "reading the phone's facts", transport.name)
         facts = gather_facts(transport, probe, deadline)
+        refuse_for_ever_low(facts.battery, terms.battery_floor_pct, transport.name)
         identity = identify(transport, facts, deadline)
         return ConnectedPhone(endpoint, transport, probe, facts, identity, tier_of(facts, rules), lease)
     except BaseException:
         if lease is not None:
-            _give_back(lease)
+            give_back_or_let_lapse(lease)
         raise
 
 
@@ -160,7 +163,7 @@ def _take(transport: Transport, probe: Probe, say: Callable[[str], None], terms:
         tidy(transport, probe)
         owed = restore(transport, Deadline(CONNECT_S, "putting settings back", transport.name))
     except BaseException:
-        _give_back(lease)
+        give_back_or_let_lapse(lease)
         raise
     if owed.back:
         names = ", ".join(change.what for change in owed.back)
@@ -169,11 +172,3 @@ def _take(transport: Transport, probe: Probe, say: Callable[[str], None], terms:
     lease.notes += [f"{what} was left as it is: {why}" for what, why in owed.left_alone.items()]
     lease.notes += owed.notes
     return lease
-
-
-def _give_back(lease: PhoneLease) -> None:
-    """Give the phone back on the way out of a failure, which is what counts; otherwise the lease lapses by itself."""
-    try:
-        lease.give_back()
-    except FarmError as error:
-        phone_logger(__name__, lease.phone).info("the lease could not be given back: %s", error)

@@ -19,17 +19,17 @@ from harness.store.schema import Answer, BackendProof, Finding, Metrics, Output,
 # Beyond these a time is refused anyway, and figures made from it would overflow.
 _LEAST_MS, _MOST_MS = 1e-6, 1e12
 
+_NO_BATTERY = "the battery was not read"
+
 ALWAYS_NULL = {
     "load_cold_ms": "whether the phone's file cache was cold is not known",
     "peak_gpu_bytes": "no readable counter on this phone",
     "roofline_ratio": "the phone's memory bandwidth was not measured",
-    "battery_drop_pct": "the battery was not read",
     "status_max": "the thermal service was not asked",
     "onset_s": "a burst cell looks for no onset",
     "burst_tps": "a burst cell has no sustained phase to compare with",
     "sustained_tps": "a burst cell has no sustained phase",
     "sustained_ratio": "a burst cell has no sustained phase",
-    "plugged": "the battery was not read",
     "reference": "the plan compares with no reference",
     "match": "the plan compares with no reference",
     "matched_tokens": "the plan compares with no reference",
@@ -94,12 +94,36 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
         peak_gpu_bytes=None,
         min_available_bytes=run.min_available_bytes,
         roofline_ratio=None,
-        battery_drop_pct=None,
+        battery_drop_pct=battery_drop_pct(evidence, nulls),
     )
 
 
-def thermal_of(run: RunLog, facts: Facts, nulls: dict[str, str]) -> Thermal | None:
+def plugged(evidence: Evidence, nulls: dict[str, str]) -> bool | None:
+    """Return whether a charger was on as the run began."""
+    before = evidence.battery_before
+    if before is None or before.plugged is None:
+        nulls["plugged"] = _NO_BATTERY if before is None else before.nulls.get("plugged", _NO_BATTERY)
+        return None
+    return before.plugged != "none"
+
+
+def battery_drop_pct(evidence: Evidence, nulls: dict[str, str]) -> float | None:
+    """Return by how many percent the battery fell over the run; with a charger on that says nothing."""
+    before, after = evidence.battery_before, evidence.battery_after
+    if before is None or after is None or before.level_pct is None or after.level_pct is None:
+        nulls["battery_drop_pct"] = _NO_BATTERY
+    elif before.overridden or after.overridden:
+        nulls["battery_drop_pct"] = "the battery's readings are frozen"
+    elif before.plugged != "none" or after.plugged != "none":
+        nulls["battery_drop_pct"] = "a charger was on"
+    else:
+        return float(before.level_pct - after.level_pct)
+    return None
+
+
+def thermal_of(evidence: Evidence, facts: Facts, nulls: dict[str, str]) -> Thermal | None:
     """Summarise temperatures and clocks over the run; reasons for nulls go to ``nulls``."""
+    run = evidence.run
     if run.sensors is None or not run.samples:
         return None
     types = [zone.type for zone in run.sensors.zones]
@@ -127,7 +151,7 @@ def thermal_of(run: RunLog, facts: Facts, nulls: dict[str, str]) -> Thermal | No
         burst_tps=None,
         sustained_tps=None,
         sustained_ratio=None,
-        plugged=None,
+        plugged=plugged(evidence, nulls),
     )
 
 

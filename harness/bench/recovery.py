@@ -92,15 +92,18 @@ class Ladder:
         state, trouble = self._look()
         stalled = isinstance(trouble, DeadlineError)
         if not _usable(state, trouble):
+            self._log.info("reconnecting and waiting up to %g s: %s", self.rules.wait_s, _seen(state, trouble))
             rungs.append("reconnect")
             state, trouble = self._wait(self._deadline(self.rules.wait_s, "the phone's return"))
         if not _usable(state, trouble) and state == USABLE and self.rules.reboot:
+            self._log.warning("rebooting it: %s", _seen(state, trouble))
             rungs.append("reboot")
             state, trouble = self._reboot()
         if not _usable(state, trouble):
             raise self._gone(Reason.LINK_STALLED if stalled else _reason(state, trouble), state, trouble, error, rungs)
         recovered = self._recognise(error, rungs)
-        self._log.info("it answers again (%s)", ", ".join((*recovered.rungs, "rebooted")[: len(rungs) + 1]) or "retry")
+        how = ", ".join((*rungs, *(["it had rebooted"] if recovered.rebooted else []))) or "trying again"
+        self._log.info("it answers again (%s)", how)
         return recovered
 
     def _deadline(self, seconds: float, what: str) -> Deadline:

@@ -28,6 +28,7 @@ from harness.phone.charge import charge_gate, read_battery
 from harness.phone.health import HealthStore
 from harness.phone.prepare import prepare
 from harness.plan.matrix import PlannedCell
+from harness.plan.model import Cool
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
@@ -60,11 +61,24 @@ class PhoneSession:
         self._ladder = Ladder(self.phone.transport, self.context.plan.recovery, self.say, known=known)
         self._keeper: Keeper | None = None
         self._prepared = False
+        self._tripped = False
+        self._battery: Battery | None = None
 
     @property
     def ladder(self) -> Ladder:
         """The phone's ladder."""
         return self._ladder
+
+    @property
+    def battery(self) -> Battery | None:
+        """The battery as it was read last, before the run; ``None`` on what has none."""
+        return self._battery
+
+    @property
+    def cool(self) -> Cool | None:
+        """The plan's gate; after a run that was ended for heat, a rest."""
+        plan = self.context.plan
+        return plan.trip.rest if self._tripped and plan.cool is None else plan.cool
 
     def run_cell(self, cell: PlannedCell) -> CellRecord:
         """Run one cell to its verdict and append its record.
@@ -98,6 +112,7 @@ class PhoneSession:
         RunFolder(self.context.run_dir).append(result)
         self.say(f"{cell.model} {cell.label}: {_in_short(result)}")
         self._keep_in_mind(result)
+        self._tripped = result.why is Reason.THERMAL_TRIP
         return result
 
     def _keep_in_mind(self, record: CellRecord) -> None:
@@ -171,6 +186,9 @@ class PhoneSession:
         deadline = Deadline(PREPARE_S, "preparing the phone", self.phone.name)
         done = prepare(self.phone.transport, self.context.plan.prepare, self.say, deadline)
         self._prepared = True
+        if done.changes:
+            told = ", ".join(f"{change.what} {change.old} → {change.new}" for change in done.changes)
+            account.note("prepared", f"changed, and to be put back: {told}")
         if done.foreground is not None:
             account.note("foreground_app", f"in front: {done.foreground}")
         for note in done.notes:
@@ -189,7 +207,8 @@ class PhoneSession:
             return
 
         def read() -> Battery:
-            return read_battery(self.phone.transport, Deadline(ASK_S, "reading the battery", self.phone.name))
+            self._battery = read_battery(self.phone.transport, Deadline(ASK_S, "reading the battery", self.phone.name))
+            return self._battery
 
         note = charge_gate(read, asked.battery_floor_pct, asked.charge_timeout_s, self.say, phone=self.phone.name)
         if note:
@@ -209,8 +228,10 @@ class PhoneSession:
         """Bring a payload to the phone, once per session, and return its folder there; see ``ensure_on_phone``."""
         key = f"{kind}/{payload.hash}"
         if key not in self._stored:
+            in_use = {model.folder.hash for model in self.context.models.values()}
+            in_use |= {brought.partition("/")[2] for brought in self._stored}
             self._stored[key] = ensure_on_phone(
-                self.phone.transport, self.phone.probe, payload, kind=kind, label=label, say=self.say
+                self.phone.transport, self.phone.probe, payload, kind=kind, label=label, in_use=in_use, say=self.say
             )
         return self._stored[key].path
 

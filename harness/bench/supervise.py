@@ -84,17 +84,6 @@ class Supervised:
                 self._without_news = self._without_news + 1 if self.log.size == had else 0
                 self._bring_back(error)
 
-    def end(self) -> bool:
-        """End the run, if it is not over, and return whether that is sure; else whoever looks next must find it."""
-        if not self.begun or self.log.end is not None:
-            return True
-        try:
-            self.probe.stop(self.spec.events_dir)
-        except PhoneError as error:
-            self._say.warning("the run on the phone could not be ended: %s", error)
-            return False
-        return True
-
     def _start(self) -> None:
         """Start it. Only a refusal is sure not to have begun it."""
         self.begun = True
@@ -138,6 +127,7 @@ class Supervised:
     def _stands_still(self, error: FarmError) -> None:
         """The phone answers and its run tells nothing: wake it, once."""
         if self.woken:
+            self.end()
             raise PhoneError(
                 self.transport.name,
                 f"it answers, but the run on it stands still ({error.message})",
@@ -148,6 +138,22 @@ class Supervised:
         self._say.info("the run stands still: waking the phone")
         deadline = Deadline(ASK_S, "waking the phone", self.transport.name)
         self.transport.shell(["input", "keyevent", "KEYCODE_WAKEUP"], deadline=deadline)
+
+    def end(self) -> bool:
+        """Make sure that it does not run on; return whether it is over as far as anybody can tell.
+
+        Whoever stops following has to say so: the run itself does not mind.
+        """
+        if self.log.end is not None or not self.begun:
+            return True
+        try:
+            self.probe.stop(self.spec.events_dir)
+        except ProbeError as error:  # it never was, or its probe was killed
+            self._say.info("ending the run: %s", error)
+        except PhoneError as error:
+            self._say.warning("the run on the phone could not be ended: %s", error)
+            return False
+        return True
 
 
 def rebooted(phone: str, recovered: Recovered) -> PhoneError:

@@ -20,6 +20,7 @@ from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_tim
 from harness.core.errors import storage_reason
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
+from harness.phone.battery import Battery
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.events import Generation, RunnerLog
@@ -56,6 +57,8 @@ class Evidence:
     started_hot: str | None = None
     stood_still: bool = False
     phone_log: bytes = b""
+    battery_before: Battery | None = None
+    battery_after: Battery | None = None
 
     @property
     def timed(self) -> tuple[Generation, ...]:

@@ -169,8 +169,17 @@ def meet_for_id(phone: Listed) -> Identity:
         FarmError: the phone cannot be asked.
     """
     transport = open_transport(phone.endpoint)
-    deadline = Deadline(LOOK_S, "asking who the phone is", transport.name)
-    properties = parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout)
-    facts = _facts(properties, Probe.install(transport))
+    facts = facts_shown(transport)
     deadline = Deadline(LOOK_S, "asking who the phone is", transport.name)
     return identify(transport, facts, deadline)
+
+
+def facts_shown(transport: Transport) -> Facts:
+    """Ask a phone for the facts by which it is shown and chosen; the probe is put on it.
+
+    Raises:
+        FarmError: the phone cannot be asked.
+    """
+    deadline = Deadline(LOOK_S, "asking who the phone is", transport.name)
+    properties = parse_getprop(transport.shell(["getprop"], deadline=deadline).stdout)
+    return _facts(properties, Probe.install(transport))

@@ -81,35 +81,35 @@ class Words:
     provided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def read_words(spec: str) -> Words:
-    """Read ``--devices`` and let each provider check its words.
+def read_words(spec: str, option: str = "--devices") -> Words:
+    """Read ``--devices`` and let each provider check its words; ``option`` is what errors call it.
 
     Raises:
         ConfigError: there is no word, one makes no sense, or its provider refuses it.
     """
     words = [word for word in (part.strip() for part in spec.split(",")) if word]
     if not words:
-        raise ConfigError("--devices names no phone", remedy="use all, a serial, virtual:2 or host")
+        raise ConfigError(f"{option} names no phone", remedy="use all, a serial, virtual:2 or host")
     plus = [word for word in words if not word.startswith(_NOT)]
     minus = [word.removeprefix(_NOT) for word in words if word.startswith(_NOT)]
-    wanted, provided = _sort(plus, "")
-    unwanted, unprovided = _sort(minus, _NOT)
+    wanted, provided = _sort(plus, f"{option} ")
+    unwanted, unprovided = _sort(minus, f"{option} {_NOT}")
     for prefix, rest in unprovided:
         if (prefix, rest) not in provided:
             word = f"{prefix}:{rest}" if rest else prefix
-            raise ConfigError(f"--devices {_NOT}{word}: nothing asks for {word}", remedy="leave that word away")
+            raise ConfigError(f"{option} {_NOT}{word}: nothing asks for {word}", remedy="leave that word away")
     brought: dict[str, tuple[str, ...]] = {}
     for prefix, rest in provided:
         if (prefix, rest) not in unprovided:
             brought[prefix] = (*brought.get(prefix, ()), rest)
     chosen = tuple(wanted) if plus else (ALL,)
     if not chosen and not brought:
-        raise ConfigError(f"--devices {spec}: what is asked for is all left out again")
+        raise ConfigError(f"{option} {spec}: what is asked for is all left out again")
     return Words(chosen, tuple(unwanted), brought)
 
 
 def _sort(words: Sequence[str], before: str) -> tuple[list[Word], list[tuple[str, str]]]:
-    """Return the words about adb's phones, and those of providers as (prefix, rest)."""
+    """Return the words about adb's phones, and those of providers as (prefix, rest); ``before`` begins errors."""
     prefixes = provider_names()
     listed: list[Word] = []
     provided: list[tuple[str, str]] = []
@@ -118,7 +118,7 @@ def _sort(words: Sequence[str], before: str) -> tuple[list[Word], list[tuple[str
         if prefix in prefixes:
             wrong = load_provider(prefix).check(rest)
             if wrong is not None:
-                raise ConfigError(f"--devices {before}{word}: {wrong}")
+                raise ConfigError(f"{before}{word}: {wrong}")
             provided.append((prefix, rest))
         else:
             listed.append(_read(word, before))
@@ -127,14 +127,14 @@ def _sort(words: Sequence[str], before: str) -> tuple[list[Word], list[tuple[str
 
 def _read(word: str, before: str) -> Word:
     if word == Kind.ALL.value:
-        if before:
-            raise ConfigError("--devices not:all: nothing would be left", remedy="leave that word away")
+        if before.endswith(_NOT):
+            raise ConfigError(f"{before}all: nothing would be left", remedy="leave that word away")
         return ALL
     kind = next((kind for kind in Kind if kind.value[-1:] in (":", "=") and word.startswith(kind.value)), Kind.SERIAL)
     read = Word(kind, word.removeprefix(kind.value))
     wrong = _problem(read)
     if wrong:
-        raise ConfigError(f"--devices {before}{word}: {wrong}")
+        raise ConfigError(f"{before}{word}: {wrong}")
     return read
 
 

@@ -36,7 +36,7 @@ class Lease:
 class LeaseAnswer:
     """What the phone says: ``taken`` (ours now), ``held`` (somebody's) or ``free``; ``holder`` is known for two.
 
-    ``previous`` stands beside ``taken``: who had the phone before and lost it without giving it back.
+    ``previous`` stands beside ``taken`` and ``free``: who had the phone before and lost it without giving it back.
     """
 
     state: str

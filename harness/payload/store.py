@@ -1,13 +1,13 @@
 """The store on the phone: folders by content hash, pushed once, verified there, renamed into place.
 
 A name outside ``incoming/`` is therefore always whole. What is there already is verified again, not trusted: a
-second run pushes nothing, and a file that rotted is pushed anew.
+second run pushes nothing, and a file that rotted is pushed anew. It has a cap; see :mod:`harness.payload.room`.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from harness.core.deadline import Deadline
@@ -17,6 +17,7 @@ from harness.core.reasons import Reason
 from harness.core.transport import PushItem, Transport, checked
 from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.probe import Probe
+from harness.payload.room import make_room, mark_used
 
 # Enough of the hash that two payloads never share a folder, short enough for people.
 _NAME_DIGITS = 32
@@ -41,9 +42,12 @@ def ensure_on_phone(
     *,
     kind: str,
     label: str,
+    in_use: Collection[str] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> Stored:
     """Make sure that ``payload`` lies on the phone, whole and verified; push only what is missing.
+
+    Where the store would grow beyond its cap, what was not used for longest goes first.
 
     Args:
         transport: the phone.
@@ -51,6 +55,7 @@ def ensure_on_phone(
         payload: what to bring.
         kind: folder of the store, ``models`` or ``bundles``.
         label: name for people.
+        in_use: hashes of other payloads that have to stay.
         say: told what happens, for the live display.
 
     Raises:
@@ -62,7 +67,9 @@ def ensure_on_phone(
     say(f"verifying {label}")
     if _same(probe, final, payload):
         log.info("%s is on the phone, verified; pushed 0 bytes", label)
+        mark_used(transport, final)
         return Stored(final, 0)
+    make_room(transport, payload.size, in_use)
     for attempt in (1, 2):
         temporary = f"{transport.base_dir}/incoming/{payload.hash[:12]}-{secrets.token_hex(4)}"
         try:

@@ -58,6 +58,17 @@ def charge_gate(
         sleep(max(0.0, min(POLL_S, end - clock())))
 
 
+def refuse_for_ever_low(battery: Battery | None, floor_pct: int, phone: str) -> None:
+    """Refuse a phone whose battery is below the floor and not about to rise; what is not known speaks for it.
+
+    Raises:
+        PhoneError: with reason ``low_battery``.
+    """
+    if battery is None or battery.level_pct is None or battery.level_pct >= floor_pct or _may_rise(battery):
+        return
+    raise _too_low(phone, battery, floor_pct, "")
+
+
 def _may_rise(battery: Battery) -> bool:
     """Whether waiting makes sense; a phone that does not tell whether it charges may, if something is plugged in."""
     if battery.overridden:

@@ -84,6 +84,13 @@ class Trip(_Strict):
 
     skin_c: float = Field(65.0, gt=0, lt=150, description="a skin sensor at this many °C ends the run")
     battery_c: float = Field(60.0, gt=0, lt=150, description="a battery at this many °C ends the run")
+    again_below_c: float = Field(42.0, gt=0, lt=150, description="after that, the phone rests until it is below this")
+    rest_timeout_s: float = Field(900.0, gt=0, le=86400, description="but no longer than so many seconds")
+
+    @property
+    def rest(self) -> Cool:
+        """The cool-down gate of the cell after one that was ended for heat."""
+        return Cool(below_c=self.again_below_c, timeout_s=self.rest_timeout_s)
 
 
 class Preparation(_Strict):

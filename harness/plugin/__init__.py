@@ -94,7 +94,8 @@ def _prepare(config: pytest.Config) -> int | None:
             sys.stderr.write(f"  {phone}: {what}\n")
 
     purpose = "" if config.getoption("--dry-run-plan") else f"plan {request.plan_name}"
-    terms = Terms(purpose, request.wait_lease_s, request.plan.recovery)
+    floor_pct = request.plan.prepare.battery_floor_pct
+    terms = Terms(purpose, request.wait_lease_s, request.plan.recovery, floor_pct)
     fleet = open_fleet(words, say, servers=servers, terms=terms)
     config.add_cleanup(fleet.close)
     if config.getoption("--strict-health") and fleet.unusable:
@@ -125,8 +126,8 @@ def _prepare(config: pytest.Config) -> int | None:
 
 def _name_left_out(phones: Iterable[LeftOut]) -> None:
     for left in phones:
-        remedy = f" ({left.remedy})" if left.remedy else ""
-        sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{remedy}\n")
+        remedy, code = f" ({left.remedy})" if left.remedy else "", f" [{left.code}]" if left.code else ""
+        sys.stderr.write(f"mnn-farm: {left.name} was left out: {left.reason}{remedy}{code}\n")
 
 
 def _point_at_device_tests(config: pytest.Config) -> None:

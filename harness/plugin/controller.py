@@ -21,6 +21,7 @@ from harness.plugin.worker import WORKER_OUTPUT
 from harness.report.frames import write_csv
 from harness.report.html import write_report
 from harness.report.junit import write_junit
+from harness.report.meanwhile import in_short
 from harness.report.summary import headline, summary_table
 from harness.report.text import plural
 from harness.store.schema import CellRecord
@@ -171,10 +172,13 @@ class Controller:
             terminalreporter.write_line(line)
         for left in self.run.fleet.left_out:
             remedy = f" ({left.remedy})" if left.remedy else ""
-            terminalreporter.write_line(f"left out: {left.name}: {left.reason}{remedy}")
+            code = f" [{left.code}]" if left.code else ""
+            terminalreporter.write_line(f"left out: {left.name}: {left.reason}{remedy}{code}")
         for note in self.run.notes:
             terminalreporter.write_line(note)
         terminalreporter.write_line(headline(records, len(self.run.members)), bold=True)
+        for line in in_short(list(self.run.folder.records()), records):
+            terminalreporter.write_line(line, yellow=True)
         unfinished = self.run.unfinished(records)
         if unfinished:
             terminalreporter.write_line(

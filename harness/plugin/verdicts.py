@@ -9,6 +9,7 @@ from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebac
 
 from harness.core.reasons import ExitStatus, Outcome, Reason
 from harness.report.advice import ADVICE, WHOSE
+from harness.report.besides import as_lines, beside, deciding
 from harness.store.schema import CellRecord
 
 
@@ -50,9 +51,10 @@ def long_message(record: CellRecord) -> str:
         lines.append(f"  whose:    {WHOSE[record.fault]}")
     phone = record.phone
     lines.append(f"  phone:    {phone.name} ({phone.model or 'unknown model'}, serial {phone.serial})")
-    if record.findings and record.findings[0].evidence:
-        evidence = record.findings[0].evidence.replace("\n", "\n            ")
-        lines.append(f"  evidence: {evidence}")
+    evidence = next((finding.evidence for finding in deciding(record) if finding.evidence), "")
+    if evidence:
+        lines.append("  evidence: " + evidence.replace("\n", "\n            "))
+    lines += [f"  besides:  {line}" for line in as_lines(beside(record)) if line.startswith("warning")]
     lines.append(f"  do:       {ADVICE[why]}")
     if record.raw is not None:
         lines.append(f"  raw:      {record.raw} in the run folder")

@@ -34,7 +34,7 @@ ADVICE: Final[dict[Reason, str]] = {
     Reason.CLOCK_JUMPED: "Switch off automatic time on the phone, or wait until it has synchronised; then run again.",
     Reason.LOW_AVAILABLE_MEMORY: "Close apps or reboot the phone, then run again.",
     Reason.UNPARSED_OUTPUT: "Send us the raw folder: this runner's output has a form that we do not read.",
-    Reason.STALE_CACHE: "Remove /data/local/tmp/mnn-farm on the phone and run again; tell us if it returns.",
+    Reason.STALE_CACHE: "Run `mnn-farm clean --device … --payloads`, then the cell again; tell us if it returns.",
     Reason.CRASH: "Read the last lines of stderr in the raw folder, then look at the phone's tombstone.",
     Reason.ILLEGAL_INSTRUCTION: "Use device binaries built for this CPU, or switch off the feature (dot product, i8mm, "
     "SVE) that it lacks.",
@@ -54,8 +54,8 @@ ADVICE: Final[dict[Reason, str]] = {
     "`mnn-farm doctor` looks at the keys.",
     Reason.REBOOTED: "If it rebooted during a cell of the same kind before, suspect the product; else run again.",
     Reason.PUSH_FAILED: "Check the cable and the phone's storage; then run again with `--resume`.",
-    Reason.PAYLOAD_CORRUPT: "Change the cable or port; remove /data/local/tmp/mnn-farm on the phone and run again.",
-    Reason.NO_SPACE: "Free storage on the phone, or remove our files there: /data/local/tmp/mnn-farm.",
+    Reason.PAYLOAD_CORRUPT: "Change the cable or port; `mnn-farm clean --device … --payloads`, then run again.",
+    Reason.NO_SPACE: "Free storage on the phone, or take our files off it: `mnn-farm clean --device …`.",
     Reason.READ_ONLY: "Reboot the phone; if its storage stays read-only, take it out of service.",
     Reason.NOEXEC: "Use a folder from which the phone runs programs: /data/local/tmp, not the SD card.",
     Reason.ADB_ERROR: "Two adb versions on one computer are the usual cause: `mnn-farm doctor` names them. "

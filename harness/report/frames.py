@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from harness.core.reasons import Verdict
+from harness.report.besides import warning_codes
 from harness.report.cells import value_at
 from harness.report.text import visible
 from harness.store.runfolder import RunFolder, write_atomically
@@ -78,6 +79,7 @@ IDENTITY: Final = (
     Column("repeats", _COUNT, "config", "repeats", ""),
     Column("golden", _TEXT, "output", "golden", "right answers of questions asked"),
     Column("output_match", _TEXT, "output", "match", "policy by which the text was compared"),
+    Column("warnings", _TEXT, "", "", "codes of what else happened in it, joined by semicolons"),
     Column("raw", _TEXT, "", "raw", "folder below the run folder"),
 )
 
@@ -132,7 +134,8 @@ def cells_frame(records: Iterable[CellRecord]) -> pd.DataFrame:
 
 def _row(record: CellRecord) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
-    row |= {column.name: _plain(record, column) for column in IDENTITY}
+    row |= {column.name: _plain(record, column) for column in IDENTITY if column.path}
+    row["warnings"] = ";".join(warning_codes(record)) or None
     if record.verdict is Verdict.OK:
         row |= {column.name: _plain(record, column) for column in MEASURED if column.path}
         interval = value_at(record, "metrics", "decode_tps.ci95")

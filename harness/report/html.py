@@ -18,9 +18,11 @@ from markupsafe import Markup
 
 from harness.core.reasons import Verdict
 from harness.report import view
+from harness.report.besides import deciding
 from harness.report.cells import by_phone, cell_label, phone_labels
 from harness.report.chart import for_script, interval, plotly_source, speed_chart
 from harness.report.fleet import fleet_table
+from harness.report.meanwhile import events
 from harness.report.summary import headline
 from harness.report.text import listing, number, plural, visible
 from harness.store.runfolder import RunFolder, write_atomically
@@ -29,6 +31,8 @@ from harness.store.schema import CellRecord, RunInfo
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 # Groups of what is wrong that are shown at once; the rest folds away.
 _TROUBLES_SHOWN: Final = 6
+# So much of what happened to the phones.
+_EVENTS_SHOWN: Final = 12
 
 
 def write_report(run_dir: Path, out: Path | None = None) -> Path:
@@ -41,13 +45,24 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     target = out or run_dir / "report.html"
     target.parent.mkdir(parents=True, exist_ok=True)
     raw_base = Path(os.path.relpath(run_dir.resolve(), target.parent.resolve())).as_posix()
-    page = report_html(folder.read_info(), folder.latest(), raw_base="" if raw_base == "." else raw_base)
+    page = report_html(
+        folder.read_info(),
+        folder.latest(),
+        attempts=list(folder.records()),
+        raw_base="" if raw_base == "." else raw_base,
+    )
     write_atomically(target, page.encode())
     return target
 
 
-def report_html(info: RunInfo, records: Sequence[CellRecord], *, raw_base: str = "") -> str:
-    """Return the page. ``records`` are the last attempts; ``raw_base`` leads from the page to the run folder."""
+def report_html(
+    info: RunInfo, records: Sequence[CellRecord], *, attempts: Sequence[CellRecord] | None = None, raw_base: str = ""
+) -> str:
+    """Return the page.
+
+    ``records`` are the attempts that count, ``attempts`` all of them if there are more; ``raw_base`` leads from the
+    page to the run folder.
+    """
     labels = phone_labels(records)
     groups = by_phone(records)
     chart = speed_chart(records)
@@ -69,6 +84,8 @@ def report_html(info: RunInfo, records: Sequence[CellRecord], *, raw_base: str =
             missing=max(0, info.cells - len(records)),
             wrong=wrong[:_TROUBLES_SHOWN],
             more_wrong=wrong[_TROUBLES_SHOWN:],
+            events=events(records if attempts is None else attempts, info.still_left_out),
+            events_shown=_EVENTS_SHOWN,
             fleet=fleet_table(info, labels),
             chart=chart,
             figure=Markup(for_script(chart.figure)) if chart.figure else None,  # noqa: S704 -- escaped by for_script
@@ -96,7 +113,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(plural=plural, listing=listing, number=number)
-    environment.globals.update(cell_label=cell_label, interval=interval, raw_link=view.raw_link)
+    environment.globals.update(cell_label=cell_label, deciding=deciding, interval=interval, raw_link=view.raw_link)
     return environment
 
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from harness.core.reasons import Fault, Reason, Verdict
 from harness.report.advice import ADVICE, WHOSE
+from harness.report.besides import Remark, remarks, warning_codes
 from harness.report.cells import (
     VERDICTS,
     Figure,
@@ -49,6 +50,7 @@ class Row:
     unmeasured: Figure | None
     max_c: Figure
     says: str
+    warnings: tuple[str, ...]
     proof: Figure
     raw: str | None
     no_raw: Figure | None
@@ -68,6 +70,7 @@ class PhoneTable:
     about: str
     rows: tuple[Row, ...]
     notes: dict[str, list[str]]
+    remarks: tuple[Remark, ...]
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def phone_table(anchor: str, name: str, group: Sequence[CellRecord], raw_base: s
     phone, notes = group[0].phone, Notes()
     rows = tuple(_row(record, notes, raw_base) for record in group)
     about = " · ".join(part for part in (phone.model, phone.soc, f"{phone.tier} tier", phone.context) if part)
-    return PhoneTable(anchor, name, about, rows, notes.fields_by_why)
+    return PhoneTable(anchor, name, about, rows, notes.fields_by_why, remarks(group))
 
 
 def _row(record: CellRecord, notes: Notes, raw_base: str) -> Row:
@@ -126,6 +129,7 @@ def _row(record: CellRecord, notes: Notes, raw_base: str) -> Row:
         unmeasured=None if measured else notes.unknown("all figures", why_unknown(record, "metrics", "metrics")),
         max_c=_figure(record, notes, "max °C", "thermal", "max_c", celsius),
         says=record.why.says if record.why else "",
+        warnings=tuple(warning_codes(record)),
         proof=_proof(record, notes),
         raw=raw,
         no_raw=None if raw else notes.unknown("raw files", _why_no_raw(record)),

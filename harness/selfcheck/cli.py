@@ -12,7 +12,7 @@ EPILOG = "Example: mnn-farm selfcheck --device R5CT30ABCDE --ask-cable"
 
 
 def selfcheck(
-    device: Annotated[str, typer.Option(help="A serial that adb lists, or a word such as virtual:high or host.")],
+    device: Annotated[str, typer.Option(help="A serial, or any word of pytest's --devices that means one phone.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder or name of the zip (default: this folder).")] = None,
     ask_cable: Annotated[bool, typer.Option("--ask-cable", help="Ask you to pull the cable and plug it in.")] = False,

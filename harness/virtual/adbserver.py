@@ -110,6 +110,8 @@ class AdbServer:
             self.ask(f"host:disconnect:{serial}", deadline)
         except ServerRefusedError as error:
             log.debug("%s", error)
+        # It forgets the phone a moment later; whoever connects it before then is told that it is connected already.
+        self.ask(f"host-serial:{serial}:wait-for-any-disconnect", deadline, answers=2)
 
     def ask(self, request: str, deadline: Deadline, *, answers: int = 1) -> str:
         """Send one request and return the text of its answer.

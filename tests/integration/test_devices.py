@@ -21,6 +21,7 @@ from harness.cli import app
 from harness.core.adbprogram import find_adb
 from harness.core.deadline import Deadline
 from harness.core.provider import Endpoint
+from harness.core.resources import data_root
 from harness.payload.probe import Probe
 from harness.store.runfolder import RunFolder
 from harness.virtual.control import PhoneControl
@@ -208,3 +209,21 @@ def test_no_server_that_answers_is_no_phone(lab: Lab) -> None:
     status, text = lab.pytest("--devices", "all")
     assert status == 11
     assert "none of --adb can be used: no adb server answers at 127.0.0.1:1" in text
+
+
+def test_a_phone_that_is_given_up_is_named_at_the_end_and_in_the_report(lab: Lab) -> None:
+    plan = lab.home / "short.toml"
+    smoke = (data_root() / "profiles" / "plans" / "smoke.toml").read_text()
+    plan.write_text(f"{smoke}\n[recovery]\nwait_s = 1\ntries = 1\n")
+    transport = open_transport(lab.low)
+    Probe.install(transport)
+    models = f"{transport.base_dir}/models"
+    transport.shell(["rm", "-rf", models], deadline=Deadline(30, "removing models", "low"))
+    lab.control(lab.low).inject("cut-push=100000")
+    both = f"{serial(lab.high)},{serial(lab.low)}"
+    status, text = lab.pytest("--devices", both, "--plan", str(plan), "--backends=cpu", "--run-dir", "out")
+    assert status == 10, text
+    assert f"{serial(lab.low)} was given up (device_lost): 2 cells unfinished, finish with --resume" in text
+    reasons = [record.reason for record in RunFolder(lab.home / "out").records() if record.phone.tier == "low"]
+    assert reasons == ["device_lost", "phone_gone"]
+    assert "cost 2 cells, has not measured since" in (lab.home / "out" / "report.html").read_text(encoding="utf-8")

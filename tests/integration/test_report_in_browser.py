@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -41,14 +41,9 @@ class Seen(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def make() -> ModuleType:
+def make(load_module: Callable[[Path], ModuleType]) -> ModuleType:
     path = Path(__file__).parents[1] / "unit" / "report" / "factory.py"
-    spec = importlib.util.spec_from_file_location("report_factory_for_browser", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 def browse(page: Path, scratch: Path, *, width: int = 1400, dark: bool = False) -> Seen:
@@ -93,9 +88,10 @@ def test_the_chart_is_drawn_and_the_console_stays_empty(make: ModuleType, tmp_pa
 
 
 def test_a_narrow_dark_window_is_drawn_too(make: ModuleType, tmp_path: Path) -> None:
-    page = write_report(make.run_folder(tmp_path / "run", make.info(), make.all_verdicts()))
+    page = write_report(make.run_folder(tmp_path / "run", make.info(), [*make.all_verdicts(), *make.a_night()]))
     seen = browse(page, tmp_path, width=500, dark=True)
     assert seen.console == []
+    assert "has not measured since" in seen.drawn
     assert re.search(r'<svg class="main-svg"[^>]*width="4\d\d"', seen.drawn)
 
 

@@ -228,7 +228,7 @@ def test_a_serial_that_nobody_has_is_wrong_usage(virtual_phones: list[Endpoint])
     with mnn_farm(virtual_phones[0], "--device", "nobody") as program:
         _, stderr = program.communicate(timeout=60)
     assert program.returncode == 2
-    assert "lists no phone 'nobody': it lists 127.0.0.1:" in stderr
+    assert "--device nobody: adb lists no such phone: it lists 127.0.0.1:" in stderr
 
 
 def test_a_check_that_does_not_exist_is_wrong_usage(healthy: Endpoint) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,19 +16,13 @@ import pytest
 from harness.core.errors import HostError
 from harness.core.provider import Endpoint, load_provider
 
-LANES = 3
+LANES = 4
 
 
 @pytest.fixture(scope="session")
-def arena() -> ModuleType:
-    """The parts of these tests: test modules are no package, so they are loaded by their path."""
-    spec = importlib.util.spec_from_file_location("faults_arena", Path(__file__).with_name("arena.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["faults_arena"] = module
-    spec.loader.exec_module(module)
-    return module
+def arena(load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    """The parts of these tests."""
+    return load_module(Path(__file__).with_name("arena.py"))
 
 
 @contextmanager

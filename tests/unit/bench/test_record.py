@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from harness.bench import record as made
 from harness.bench.validity import judge
 from harness.core.reasons import Reason
+from harness.phone.battery import Battery
 
 
 def metrics(evidence: Any) -> tuple[Any, dict[str, str]]:
@@ -86,10 +88,53 @@ def test_a_line_of_the_engine_is_a_better_proof_than_the_runners_word(make: Modu
     assert proof.proof == "Can't Find type=3 backend, use 0 instead"
 
 
+CHARGING = Battery(80, 30.0, "usb", "charging", "good", 4000, False)
+RESTING = Battery(80, 30.0, "none", "discharging", "good", 4000, False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "drop", "why"),
+    [
+        (RESTING, replace(RESTING, level_pct=77), 3.0, ""),
+        (RESTING, RESTING, 0.0, ""),
+        (CHARGING, CHARGING, None, "a charger was on"),
+        (RESTING, CHARGING, None, "a charger was on"),
+        (replace(RESTING, overridden=True), RESTING, None, "the battery's readings are frozen"),
+        (RESTING, None, None, "the battery was not read"),
+        (None, None, None, "the battery was not read"),
+        (replace(RESTING, level_pct=None), RESTING, None, "the battery was not read"),
+    ],
+)
+def test_how_far_the_battery_fell_is_told_only_where_it_means_something(
+    make: ModuleType, before: Any, after: Any, drop: float | None, why: str
+) -> None:
+    nulls: dict[str, str] = {}
+    evidence = replace(make.evidence(), battery_before=before, battery_after=after)
+    assert made.battery_drop_pct(evidence, nulls) == drop
+    assert nulls.get("battery_drop_pct", "") == why
+
+
+@pytest.mark.parametrize(
+    ("before", "on", "why"),
+    [
+        (CHARGING, True, ""),
+        (RESTING, False, ""),
+        (replace(RESTING, plugged=None, nulls={"plugged": "no such line"}), None, "no such line"),
+        (None, None, "the battery was not read"),
+    ],
+)
+def test_whether_a_charger_was_on_is_told_from_the_reading_before(
+    make: ModuleType, before: Any, on: bool | None, why: str
+) -> None:
+    nulls: dict[str, str] = {}
+    assert made.plugged(replace(make.evidence(), battery_before=before), nulls) is on
+    assert nulls.get("plugged", "") == why
+
+
 def thermal(make: ModuleType, *rows: dict[str, Any], zones: tuple[str, ...] = ("cpu-0-0", "skin-therm")) -> Any:
     nulls: dict[str, str] = {}
-    run = make.run(samples=tuple(make.sample(**row) for row in rows), zones=zones)
-    return made.thermal_of(run, make.facts(), nulls), nulls
+    evidence = make.evidence(samples=tuple(make.sample(**row) for row in rows), zones=zones)
+    return made.thermal_of(replace(evidence, battery_before=CHARGING), make.facts(), nulls), nulls
 
 
 def test_temperatures_are_those_of_the_leading_zone(make: ModuleType) -> None:
@@ -107,7 +152,7 @@ def test_clocks_are_told_as_shares_of_what_the_cores_can(make: ModuleType) -> No
 
 def test_the_record_calls_a_cell_throttled_when_the_rule_does(make: ModuleType) -> None:
     rows = (make.sample(), make.sample(cap_khz=(1_790_000, 2_400_000)))
-    found = made.thermal_of(make.run(samples=rows), make.facts(), {})
+    found = made.thermal_of(make.evidence(samples=rows), make.facts(), {})
     assert found is not None
     assert found.throttled is False
     assert make.codes(make.evidence(samples=rows)) == []

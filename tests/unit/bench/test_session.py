@@ -12,7 +12,9 @@ from typing import Any, cast
 
 import pytest
 
+from harness.bench import session as bench_session
 from harness.bench.context import RunContext, cell_config, cell_id_of
+from harness.bench.cool import Cooled
 from harness.bench.phone import ConnectedPhone
 from harness.bench.session import PhoneSession
 from harness.core.errors import AdbFailedError, FarmError, PhoneLostError, ProbeError
@@ -23,9 +25,11 @@ from harness.core.transport import ShellResult
 from harness.payload.bundle import Bundle, BundleManifest
 from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.models import ModelFolder
+from harness.payload.store import Stored
 from harness.phone.health import HealthStore
 from harness.phone.identity import Identity
 from harness.plan.matrix import cells_of
+from harness.plan.model import Cool
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellConfig, CellRecord
 
@@ -152,6 +156,21 @@ def test_the_raw_output_lies_where_the_record_says(make: ModuleType, session: Ca
     assert json.loads((raw / "command.json").read_text())["argv"] == list(here.probe.specs[0].argv)
 
 
+def test_what_a_session_uses_is_never_removed_to_make_room(
+    make: ModuleType, session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, set[str]]] = []
+
+    def ensure(_: object, __: object, ___: object, *, kind: str, in_use: set[str], **____: object) -> Stored:
+        told.append((kind, in_use))
+        return Stored(f"/there/{kind}", 0)
+
+    monkeypatch.setattr(bench_session, "ensure_on_phone", ensure)
+    session(make.run(make.lines(make.events()), b"")).run()
+    models = {model().folder.hash}
+    assert told == [("bundles", models), ("models", models | {bundle().folder.hash})]
+
+
 def test_each_attempt_has_a_number_and_a_raw_folder_of_its_own(make: ModuleType, session: Callable[..., Any]) -> None:
     here = session(make.run(make.lines(make.events())))
     first, second = here.run(), here.run()
@@ -211,6 +230,17 @@ def test_the_work_folder_of_a_run_that_could_not_be_ended_stays_so_that_it_is_fo
     here.probe.stops = False
     assert here.run().reason == "host_disk_full"
     assert [argv[0] for argv in here.transport.commands if argv[0] in ("mkdir", "rm")] == ["mkdir"]
+
+
+def test_the_folder_of_a_run_that_could_not_be_ended_stays_so_that_it_is_found(session: Callable[..., Any]) -> None:
+    here = session(PhoneLostError("toy-1", "gone"))
+
+    def lost(_: str) -> None:
+        raise PhoneLostError("toy-1", "gone")
+
+    here.probe.stop = lost
+    assert here.run().reason == "device_lost"
+    assert "rm" not in [argv[0] for argv in here.transport.commands]
 
 
 @pytest.mark.parametrize(
@@ -307,6 +337,24 @@ def test_a_cell_whose_worker_died_is_recorded_too(make: ModuleType, session: Cal
     here = session(make.run())
     record = here.session.record_failure(here.cell, FarmError("worker gone", reason=Reason.HARNESS_ERROR))
     assert (only_record(here.folder), record.reason, record.detail) == (record, "harness_error", "worker gone")
+
+
+def test_after_a_run_that_was_ended_for_heat_the_phone_rests_and_then_goes_on_as_planned(
+    make: ModuleType, session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates: list[Any] = []
+
+    def wait(_: object, cool: Any, __: object) -> Cooled:
+        gates.append(cool)
+        return Cooled()
+
+    monkeypatch.setattr("harness.bench.attempt.wait_until_cool", wait)
+    hot = make.run(b"", exit_code=None, signal=15, why="trip")
+    here = session(hot, trip={"again_below_c": 39.0, "rest_timeout_s": 60.0})
+    assert here.run().reason == "thermal_trip"
+    here.probe._run = lambda: make.run(make.lines(make.events()))
+    assert [here.run().verdict.value for _ in range(2)] == ["ok", "ok"]
+    assert gates == [None, Cool(below_c=39.0, timeout_s=60.0), None]
 
 
 # --- what outlives the run ---

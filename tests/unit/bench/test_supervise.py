@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -38,6 +37,7 @@ class Phone:
         self.there = there
         self.done: list[Any] = []
         self.climbs: list[Any] = []
+        self.stops: Any = None
         self.rules = Recovery(tries=2)
 
     # as a probe
@@ -61,8 +61,8 @@ class Phone:
 
     def stop(self, folder: str) -> None:
         self.done.append("stop")
-        if not self.there:
-            raise LOST
+        if self.stops is not None:
+            raise self.stops
 
     # as a transport
     def shell(self, argv: list[str], **_: object) -> ShellResult:
@@ -161,11 +161,12 @@ def test_a_run_that_stands_still_on_a_phone_that_answers_is_woken_once(run: Run)
     assert phone.done == ["start", ("attach", 0), ("attach", 100), "input", ("attach", 100)]
 
 
-def test_one_that_cannot_be_woken_is_suspended(run: Run) -> None:
+def test_one_that_cannot_be_woken_is_ended_as_suspended(run: Run) -> None:
     phone = Phone(["news", SILENT], [SILENT])
     with pytest.raises(PhoneError, match="the run on it stands still") as raised:
         run(phone)
     assert raised.value.reason is Reason.SUSPENDED
+    assert phone.done[-1] == "stop"
 
 
 def test_a_start_that_the_phone_refused_has_not_begun_the_run() -> None:
@@ -175,6 +176,28 @@ def test_a_start_that_the_phone_refused_has_not_begun_the_run() -> None:
     with pytest.raises(ProbeError):
         supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
     assert not supervised.begun
+
+
+@pytest.mark.parametrize(
+    ("stop", "over"),
+    [(None, True), (ProbeError("toy-1", "there is no run"), True), (PhoneLostError("toy-1", "gone"), False)],
+)
+def test_whoever_stops_following_ends_the_run_and_learns_whether_that_could_be_done(stop: Any, over: bool) -> None:
+    phone = cast("Any", Phone(["news", KeyboardInterrupt()]))
+    supervised = Supervised(phone, phone, phone, SPEC)
+    with pytest.raises(KeyboardInterrupt):
+        supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
+    phone.stops = stop
+    assert supervised.end() is over
+    assert phone.done[-1] == "stop"
+
+
+def test_a_run_that_is_over_or_never_began_needs_no_end(run: Run) -> None:
+    phone = Phone(["end"])
+    assert run(phone).end()
+    anything = cast("Any", phone)
+    assert Supervised(anything, anything, anything, SPEC).end()
+    assert "stop" not in phone.done
 
 
 def test_what_no_connection_is_behind_is_not_tried_again(run: Run) -> None:
@@ -191,24 +214,3 @@ def test_a_phone_that_does_not_come_back_ends_it_with_what_was_read_kept() -> No
     with pytest.raises(PhoneLostError, match="given up"):
         supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
     assert (supervised.log.size, supervised.recoveries) == (100, [])
-
-
-@pytest.mark.parametrize(
-    ("step", "there", "over", "last"),
-    [
-        ("end", True, True, "attach"),
-        (KeyboardInterrupt(), True, True, "stop"),
-        (KeyboardInterrupt(), False, False, "stop"),
-    ],
-    ids=["over", "interrupted", "interrupted and not ended"],
-)
-def test_a_run_is_ended_by_whoever_leaves_it_and_it_is_known_whether_it_may_live(
-    step: Any, there: bool, over: bool, last: str
-) -> None:
-    phone = Phone([step], there=there)
-    anything = cast("Any", phone)
-    supervised = Supervised(anything, anything, anything, SPEC)
-    with contextlib.suppress(KeyboardInterrupt):
-        supervised.run(on_event=lambda _: None, keep_raw=io.BytesIO())
-    assert supervised.end() is over
-    assert last in phone.done[-1]

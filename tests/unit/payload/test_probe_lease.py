@@ -108,6 +108,9 @@ def test_whoever_takes_a_phone_learns_who_lost_it_before(background: Any, file: 
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
     background.wait_until(lambda: show(background, file).state == "free", "the end of the lease")
+    lost = show(background, file).previous
+    assert lost is not None
+    assert (lost.id, lost.owner) == (first.id, "ann")
     answer = take(background, file, "--owner", "bob", "--host", "h", "--purpose", "p")
     assert answer.previous is not None
     assert (answer.previous.id, answer.previous.owner, answer.previous.remaining_ms) == (first.id, "ann", 0)
@@ -117,6 +120,7 @@ def test_a_phone_that_was_given_back_has_no_one_who_lost_it(background: Any, fil
     first = take(background, file).holder
     assert first is not None
     background.ask("lease-end", str(file), "--id", first.id)
+    assert show(background, file) == LeaseAnswer("free", None)
     assert take(background, file).previous is None
 
 

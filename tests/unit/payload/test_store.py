@@ -31,6 +31,16 @@ class DictPhone:
         self.spoil: Callable[[DictPhone], None] = lambda _: None
         self.fail: dict[str, Exception] = {}
         self.commands: list[str] = []
+        self.time = 1000
+        self.used: dict[str, int] = {}
+        self.free_kib = 10**9
+
+    def listing(self) -> str:
+        """Each payload with the time of its use and its size in KiB."""
+        folders = {path.removeprefix(BASE + "/").rpartition("/")[0] for path in self.files}
+        whole = sorted({"/".join(folder.split("/")[:2]) for folder in folders})
+        kib = {folder: sum(len(self.files[path]) for path in self.below(folder)) // 1024 for folder in whole}
+        return "".join(f"{self.used.get(folder, 0)} {kib[folder]}\t{folder}\n" for folder in whole)
 
     def push(self, items: Sequence[PushItem], *, deadline: Deadline, progress: Callable[[int], None]) -> None:
         assert deadline.phone == "toy-1"
@@ -49,9 +59,17 @@ class DictPhone:
         if argv[0] in self.fail:
             raise self.fail[argv[0]]
         if argv[0] == "rm":
-            self.remove(argv[2])
+            for folder in argv[2:]:
+                self.remove(folder)
             return ShellResult(0, b"", b"")
+        if argv[0] == "touch":
+            self.used[argv[1].removeprefix(BASE + "/")] = self.time = self.time + 1
+            return ShellResult(0, b"", b"")
+        if argv[0] == "df":
+            return ShellResult(0, f"/dev/x {10**9} 9 {self.free_kib} 9% {argv[1]}\n".encode(), b"")
         assert argv[:2] == ["sh", "-c"]
+        if len(argv) == 5:
+            return ShellResult(0, self.listing().encode(), b"")
         if "mv" in self.fail:
             return ShellResult(1, b"", b"mv: Read-only file system")
         old, new = argv[4:]
@@ -86,11 +104,12 @@ def payload(tmp_path: Path) -> PayloadFolder:
     return read_folder(tmp_path, executable=lambda name: name == "run")
 
 
-def bring(phone: DictPhone, payload: PayloadFolder, said: list[str] | None = None) -> Stored:
+def bring(
+    phone: DictPhone, payload: PayloadFolder, said: list[str] | None = None, in_use: Sequence[str] = ()
+) -> Stored:
     where: Any = cast("Any", phone)
-    return ensure_on_phone(
-        where, where, payload, kind="models", label="model toy", say=(said if said is not None else []).append
-    )
+    say = (said if said is not None else []).append
+    return ensure_on_phone(where, where, payload, kind="models", label="model toy", in_use=in_use, say=say)
 
 
 def test_a_payload_lies_under_its_hash_whole_and_with_its_program_bit(phone: DictPhone, payload: PayloadFolder) -> None:
@@ -178,7 +197,7 @@ def test_a_push_that_fails_tells_its_own_reason_and_leaves_nothing(
     assert caught.value is error
     assert phone.pushes == 1
     assert (phone.files == {}) == rm_works
-    assert phone.commands == ["rm"]
+    assert phone.commands == ["sh", "df", "rm"]
 
 
 def test_what_cannot_be_moved_into_place_is_an_error_and_leaves_nothing(
@@ -195,3 +214,20 @@ def test_people_are_told_what_happens(phone: DictPhone, payload: PayloadFolder) 
     bring(phone, payload, said)
     assert (said[0], said[-1]) == ("verifying model toy", "verifying model toy")
     assert said[1:-1] == ["pushing model toy 100 % of 0.0 MB"]
+
+
+def test_what_was_not_used_for_longest_goes_before_the_store_outgrows_its_cap(phone: DictPhone, tmp_path: Path) -> None:
+    """Of 8 MiB in all half are the store's: four payloads of one. The fifth costs one, but none that is in use."""
+    payloads = []
+    for number in range(5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "w.bin").write_bytes(bytes([number]) * 2**20)
+        payloads.append(read_folder(folder))
+    paths = [bring(phone, payload).path for payload in payloads[:4]]
+    for payload in (payloads[2], payloads[0], payloads[3], payloads[1]):
+        assert bring(phone, payload).pushed_bytes == 0
+    phone.free_kib = 4 * 1024
+    paths.append(bring(phone, payloads[4], in_use=[payloads[2].hash]).path)
+    kept = [index for index, path in enumerate(paths) if phone.below(path.removeprefix(BASE + "/"))]
+    assert kept == [1, 2, 3, 4]

@@ -5,7 +5,7 @@ import pytest
 from harness.core.errors import PhoneError
 from harness.core.reasons import Reason
 from harness.phone.battery import Battery
-from harness.phone.charge import POLL_S, charge_gate
+from harness.phone.charge import POLL_S, charge_gate, refuse_for_ever_low
 
 
 def battery(
@@ -106,3 +106,16 @@ def test_a_plan_without_a_floor_does_not_read_the_battery() -> None:
         raise AssertionError
 
     assert charge_gate(unread, 0, 10.0, print, phone="toy-1") == ""
+
+
+def test_a_phone_that_is_low_and_does_not_charge_is_refused_before_anything_is_done() -> None:
+    with pytest.raises(PhoneError, match=r"the battery is at 9 %, below the floor of 20 %") as caught:
+        refuse_for_ever_low(battery(9, "discharging", "none"), 20, "toy-1")
+    assert caught.value.reason is Reason.LOW_BATTERY
+
+
+@pytest.mark.parametrize(
+    "reading", [None, battery(None), battery(20, "discharging", "none"), battery(9)], ids=lambda one: repr(one)[:30]
+)
+def test_one_that_charges_or_does_not_tell_is_not(reading: Battery | None) -> None:
+    refuse_for_ever_low(reading, 20, "toy-1")

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from harness.core.reasons import Outcome, Reason
-from harness.plugin.verdicts import exit_status, outcome_of
+from harness.plugin.verdicts import exit_status, long_message, outcome_of
+from harness.store.schema import Finding
 
 
 def record(reason: Reason | None) -> Any:
@@ -60,3 +61,29 @@ def test_a_failure_that_has_no_record_stays_a_failure() -> None:
 )
 def test_the_outcome_follows_verdict_and_fault(reason: Reason | None, outcome: Outcome) -> None:
     assert outcome_of(record(reason)) is outcome
+
+
+def test_a_failure_tells_its_evidence_and_the_warnings_but_no_mere_notes() -> None:
+    findings = (
+        Finding(code="crash", severity="error", title="signal 11", evidence="SIGSEGV\nat 0"),
+        Finding(code="foreground_app", severity="info", title="in front: com.example.home", evidence="x"),
+        Finding(code="recovered", severity="warning", title="was lost and came back"),
+    )
+    phone = SimpleNamespace(name="toy", model=None, serial="S1")
+    failed: Any = SimpleNamespace(
+        why=Reason.CRASH,
+        reason="crash",
+        fault=Reason.CRASH.fault,
+        detail="signal 11",
+        phone=phone,
+        raw=None,
+        findings=findings,
+    )
+    lines = long_message(failed).splitlines()
+    assert lines[0] == "crash (product) on toy: signal 11"
+    assert lines[4:7] == [
+        "  evidence: SIGSEGV",
+        "            at 0",
+        "  besides:  warning recovered: was lost and came back",
+    ]
+    assert "in front" not in "\n".join(lines)

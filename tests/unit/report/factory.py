@@ -197,6 +197,37 @@ def all_verdicts() -> list[CellRecord]:
     ]
 
 
+def note(code: str, title: str, severity: str = "info") -> dict[str, str]:
+    """Return a finding that does not decide."""
+    return {"code": code, "severity": severity, "title": title}
+
+
+def a_night() -> list[CellRecord]:
+    """Return three phones' attempts: one that came back, one that was given up for good, one that was resumed."""
+    recovered = note("recovered", "the phone was lost and came back (reconnect)", "warning")
+    front = note("foreground_app", "in front: com.example.home")
+    taken = note("lease", "taken over from ada, whose lease lapsed", "warning")
+    refused = note("prepare_refused", "animations could not be set: permission denied", "warning")
+    gone = "birch: not back after 120 s: adb does not list it"
+
+    def at(minute: int, *notes: dict[str, str], **over: Any) -> dict[str, Any]:
+        return {"started": f"2026-01-01T01:{minute:02}:00Z", "findings": list(notes), **over}
+
+    return [
+        record("atlas", threads=1, **at(0, front, taken, refused)),
+        record("birch", threads=1, **at(0, front, elapsed_s=30)),
+        record("atlas", threads=2, **at(1, recovered)),
+        record("birch", threads=2, reason=Reason.DEVICE_LOST, detail=gone, **at(1, recovered, elapsed_s=130)),
+        record("atlas", threads=4, **at(2, recovered, note("cool_down", "skin stays at 36.4 °C"))),
+        record("atlas", threads=8, **at(3, note("cool_down", "skin stays at 36.9 °C"))),
+        *(record("birch", threads=n, reason=Reason.PHONE_GONE, **at(4, detail="birch was given up")) for n in (4, 8)),
+        record("cedar", threads=1, reason=Reason.REBOOTED, detail="the phone rebooted", **at(5)),
+        record("cedar", threads=2, reason=Reason.DEVICE_OFFLINE, detail="cedar: not back", **at(6)),
+        record("cedar", threads=4, reason=Reason.PHONE_GONE, **at(7)),
+        record("cedar", threads=2, **at(50, attempt=2)),
+    ]
+
+
 def info(*names: str, **over: Any) -> RunInfo:
     """Return a run's head with phones of ``names`` (default atlas and birch)."""
     fleet = [

@@ -26,7 +26,11 @@ def test_advice_names_no_command_or_option_that_does_not_exist(pytestconfig: pyt
     verbs = set(re.findall(r"`mnn-farm ([a-z]+)", said))
     assert "devices" in verbs
     assert verbs <= set(farm.commands)
-    for option in re.findall(r"--[a-z-]+", said):
+    of_verbs = re.findall(r"`mnn-farm ([a-z]+)([^`]*)`", said)
+    for verb, words in of_verbs:
+        known = {option for parameter in farm.commands[verb].params for option in parameter.opts}
+        assert set(re.findall(r"--[a-z-]+", words)) <= known
+    for option in re.findall(r"--[a-z-]+", re.sub(r"`mnn-farm [^`]*`", "", said)):
         assert pytestconfig.getoption(option, default="absent") != "absent", option
 
 

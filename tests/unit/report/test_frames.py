@@ -79,3 +79,8 @@ def test_control_characters_are_escapes_in_the_csv(make: ModuleType, tmp_path: P
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is not a run folder"):
         write_csv(tmp_path)
+
+
+def test_warnings_are_a_column_and_mere_notes_are_not(make: ModuleType) -> None:
+    frame = cells_frame([cell for cell in make.a_night() if cell.phone.name == "atlas"])
+    assert frame["warnings"].tolist() == ["lease;prepare_refused", "recovered", "recovered", pd.NA]

@@ -360,3 +360,60 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is not a run folder"):
         write_report(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_notes_stand_below_the_phones_table_once_and_only_warnings_mark_a_cell(make: ModuleType, parse: Parse) -> None:
+    night = [record for record in make.a_night() if record.phone.name == "atlas"]
+    page = parse(report_html(make.info("atlas"), night))
+    assert [part.text for part in page.one("ul", cls="bar").all("li")] == ["4 ok"]
+    assert page.all("section", id="wrong") == []
+    assert page.one("section", id="refused").text.endswith("Nothing: every cell is ok.")
+    table = page.one("section", id="phone-1")
+    verdicts = [row.one("td", cls="verdict").text for row in rows(page).values()]
+    assert verdicts == ["ok lease prepare_refused", "ok recovered", "ok recovered", "ok"]
+    said = [item for item in table.one("ul", cls="remarks").children if not isinstance(item, str)]
+    assert [item.attributes["class"] for item in said] == ["warning"] * 3 + ["info"] * 2
+    assert said[2].text == "recovered the phone was lost and came back (reconnect) in 2 cells"
+    assert said[3].text == "foreground_app in front: com.example.home"
+    assert said[4].text == "cool_down skin stays at 36.4 °C 1 more skin stays at 36.9 °C"
+
+
+def test_notes_are_no_evidence_of_what_was_refused(make: ModuleType, parse: Parse) -> None:
+    cell = make.record(
+        reason=Reason.CRASH,
+        findings=[make.note("crash", "signal 11", "error"), make.note("foreground_app", "in front: com.example.home")],
+    )
+    refused = parse(report_html(make.info("atlas"), [cell])).one("section", id="refused")
+    assert [finding.text for finding in refused.all("details", cls="finding")] == ["error: signal 11 crash"]
+
+
+def test_what_happened_meanwhile_is_told_of_all_attempts(make: ModuleType, parse: Parse, tmp_path: Path) -> None:
+    left = [{"name": "elm", "reason": "held by a person", "remedy": "release it", "code": "held"}]
+    head = make.info("atlas", "birch", "cedar", left_out=left)
+    page = parse(write_report(make.run_folder(tmp_path / "run", head, make.a_night())).read_text(encoding="utf-8"))
+    told = [event.text for event in page.one("section", id="meanwhile").all("li", cls="event")]
+    assert told[0] == (
+        "2026-01-01 01:03:10 birch given up device_lost cost 3 cells, has not measured since "
+        "not back after 120 s: adb does not list it"
+    )
+    assert (
+        "2026-01-01 01:06:02 cedar given up device_offline cost 2 cells, measured again at 2026-01-01 01:50:00"
+        in told[-2]
+    )
+    assert told[-1] == "elm left out held held by a person"
+    assert [event.one("span", cls="badge").classes[1] for event in page.all("li", cls="gone")] == ["failed"]
+    assert page.one("ul", cls="left-out").text == "elm held : held by a person → release it"
+    assert "#meanwhile" in [link.attributes["href"] for link in page.one("nav").all("a")]
+
+
+def test_a_quiet_run_has_no_such_part(make: ModuleType, parse: Parse) -> None:
+    quiet = parse(report_html(make.info("atlas"), [make.record()]))
+    assert quiet.all(id="meanwhile") + quiet.all(cls="remarks") + quiet.all(cls="warned") == []
+    assert "#meanwhile" not in {link.attributes["href"] for link in quiet.one("nav").all("a")}
+
+
+def test_much_that_happened_folds_away(make: ModuleType, parse: Parse) -> None:
+    cells = [make.record(threads=n, findings=[make.note("recovered", f"way {n}", "warning")]) for n in range(1, 16)]
+    box = parse(report_html(make.info("atlas"), cells)).one("section", id="meanwhile")
+    assert len(box.all("li", cls="event")) == 15
+    assert [summary.text for summary in box.all("summary")] == ["3 more"]

@@ -73,3 +73,16 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is not a run folder"):
         write_junit(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_notes_go_with_the_case_without_making_it_look_bad(make: ModuleType) -> None:
+    notes = [make.note("prepare", "odd"), make.note("recovered", "was lost and came back", "warning")]
+    crash = [make.note("crash", "signal 11", "error"), *notes]
+    good, bad = parsed(make, [make.record(findings=notes), make.record(reason=Reason.CRASH, findings=crash)]).iter(
+        "testcase"
+    )
+    assert [child.tag for child in good] == ["properties", "system-out"]
+    assert good.find("system-out").text == "warning recovered: was lost and came back\ninfo prepare: odd"
+    assert bad.find("system-out").text == good.find("system-out").text
+    assert "signal 11" in bad.find("failure").text
+    assert "odd" not in bad.find("failure").text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,14 +18,9 @@ from harness.runners.farm_runner import PROMPT_TEXT, build_command, prompt_hash
 
 
 @pytest.fixture(scope="module")
-def runner() -> ModuleType:
+def runner(load_module: Callable[[Path], ModuleType]) -> ModuleType:
     path = data_root() / "device_bins" / "runner" / "farm_runner.py"
-    spec = importlib.util.spec_from_file_location("farm_runner_options", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 def plan(**over: Any) -> Plan:

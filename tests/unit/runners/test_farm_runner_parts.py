@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,14 +19,9 @@ from harness.payload.models_fetch import model_path
 
 
 @pytest.fixture(scope="module")
-def farm_runner() -> ModuleType:
+def farm_runner(load_module: Callable[[Path], ModuleType]) -> ModuleType:
     path = data_root() / "device_bins" / "runner" / "farm_runner.py"
-    spec = importlib.util.spec_from_file_location("farm_runner", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 def test_it_is_written_for_the_oldest_python_of_a_phone() -> None:
