@@ -6,6 +6,7 @@ follows that file: on a terminal as a table that is redrawn, otherwise as plain 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import sys
@@ -29,6 +30,10 @@ _POLL_S = 0.2
 
 class _LogFile(logging.FileHandler):
     """A log that a full disk cuts short: what else becomes of it is told by who writes records."""
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            super().close()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
         if not isinstance(sys.exc_info()[1], OSError):

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from harness.bench import session as bench_session
+from harness.bench.account import Account
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.cool import Cooled
 from harness.bench.phone import ConnectedPhone
@@ -337,6 +338,15 @@ def test_a_cell_whose_worker_died_is_recorded_too(make: ModuleType, session: Cal
     here = session(make.run())
     record = here.session.record_failure(here.cell, FarmError("worker gone", reason=Reason.HARNESS_ERROR))
     assert (only_record(here.folder), record.reason, record.detail) == (record, "harness_error", "worker gone")
+    assert record.raw is None
+
+
+def test_a_cell_that_a_dead_worker_had_begun_names_what_it_left(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run())
+    dead = Account(here.session.phone, here.session.context, here.cell)
+    left = dead.raw_dir()
+    error = FarmError("worker gone", reason=Reason.HARNESS_ERROR)
+    assert here.session.record_failure(here.cell, error, begun=True).raw == here.folder.relative(left)
 
 
 def test_after_a_run_that_was_ended_for_heat_the_phone_rests_and_then_goes_on_as_planned(

@@ -5,6 +5,7 @@ import logging
 import threading
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from harness.plugin.live import Follower, log_to, teller
@@ -56,6 +57,16 @@ def test_other_phones_and_other_loggers_are_not_shown(tmp_path: Path) -> None:
     teller("stranger")("hello")
     logging.getLogger("harness.payload.store").info("[p1] pushed")
     assert shown(tmp_path, []) == ["p1: the end"]
+
+
+def test_a_log_that_the_disk_does_not_take_costs_the_log_only(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = log_to(Path("/dev/full"))
+    try:
+        teller("p1")("pushing m")
+    finally:
+        logging.getLogger("harness").removeHandler(handler)
+        handler.close()
+    assert capsys.readouterr().err == ""
 
 
 def test_what_an_earlier_start_left_in_the_log_is_not_shown_as_if_it_happened_now(tmp_path: Path) -> None:

@@ -190,6 +190,7 @@ def test_a_write_that_came_out_short_is_a_full_disk_and_the_next_record_survives
         with pytest.raises(FarmError) as caught:
             folder.append(record())
     assert caught.value.reason is Reason.HOST_DISK_FULL
+    assert folder.results.read_bytes() == b""
     folder.append(record(attempt=2))
     assert [r.attempt for r in folder.records()] == [2]
 
