@@ -13,8 +13,8 @@ from typing import Any
 import harness
 from harness.bench import record as make
 from harness.bench.context import RunContext, cell_config, cell_id_of
+from harness.bench.evidence import Evidence, Objection
 from harness.bench.phone import ConnectedPhone
-from harness.bench.validity import Evidence, Objection
 from harness.core.errors import FarmError
 from harness.core.ids import iso, utc_now
 from harness.core.reasons import Fault, Verdict

@@ -15,13 +15,14 @@ from typing import Protocol
 from harness.bench.account import Account
 from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
+from harness.bench.evidence import Evidence, Objection
 from harness.bench.phone import ConnectedPhone
 from harness.bench.phone_log import read_phone_log
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
 from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
 from harness.bench.turn import turn
-from harness.bench.validity import Evidence, Objection, judge
+from harness.bench.validity import judge
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, PhoneError, ProbeError
 from harness.core.log import phone_logger

@@ -83,3 +83,8 @@ def _lines(pattern: re.Pattern[bytes], log: bytes) -> list[str]:
         if pattern.search(line) and not _BENIGN.fullmatch(line.strip())
     ]
     return list(dict.fromkeys(found))
+
+
+def last_lines(log: bytes, lines: int = 5) -> str:
+    """Return the end of a log as text: evidence that a person reads."""
+    return "\n".join(log.decode("utf-8", "replace").strip().splitlines()[-lines:])[-1000:]

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from harness.bench.engine_log import find_fallback
+from harness.bench.evidence import Evidence, Objection
 from harness.bench.metrics import decode_tps, latency, prefill_tps, speed, token_times
-from harness.bench.validity import THROTTLED_CAP, Evidence, Objection, lowest_cap_ratio
+from harness.bench.validity import THROTTLED_CAP, lowest_cap_ratio
 from harness.core.ids import content_id
 from harness.payload.probe_events import RunLog
 from harness.phone.facts import Facts

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from harness.bench.account import Account
 from harness.bench.attempt import Attempt, Say
 from harness.bench.context import RunContext
+from harness.bench.evidence import Objection
 from harness.bench.lease import Keeper
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone
 from harness.bench.recovery import Known, Ladder, Recovered
 from harness.bench.tidy import tidy
-from harness.bench.validity import Objection
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, HostError, PhoneGoneError
 from harness.core.ids import utc_now

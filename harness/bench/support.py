@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.bench.validity import Objection
+from harness.bench.evidence import Objection
 from harness.core.reasons import Reason
 from harness.payload.bundle import Bundle
 from harness.payload.models import ModelFolder

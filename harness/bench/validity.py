@@ -9,21 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from harness.bench.engine_log import find_errors, find_fallback, find_link_errors
+from harness.bench.endings import account_is_complete, ended_by_itself
+from harness.bench.engine_log import find_errors, find_fallback, find_link_errors, last_lines
+from harness.bench.evidence import Evidence, Objection, Rule
 from harness.bench.metrics import decode_tps, prefill_tps, speed
-from harness.bench.phone_log import memory_kill
 from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_time, wrong_times
-from harness.core.errors import storage_reason
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
-from harness.phone.battery import Battery
-from harness.plan.matrix import PlannedCell
-from harness.plan.model import Plan
-from harness.runners.events import Generation, RunnerLog
 
 # Times are taken in two processes: a generation's own times may exceed its run's wall time by rounding only.
 _CLOCK_SLACK_MS = 50.0
@@ -31,8 +25,6 @@ _CLOCK_SLACK_MS = 50.0
 _SLEEP_MS = 100.0
 # The probe sleeps between its samples and does little: a phone that lets it wait for so long let everything wait.
 _STANDSTILL_MS = 2000.0
-# Below this share of memory left, SIGKILL is the kernel's out-of-memory killer and nobody else's.
-_SCARCE_MEMORY = 0.05
 _DEGENERATE_TOKENS = 12
 _LONGEST_LOOP = 3
 _USAGE = 2
@@ -40,121 +32,9 @@ THROTTLED_CAP = 0.97
 _OPENCL_ERROR = re.compile(r"OpenCL (?:[\w ]+ )?error", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """All that is known of a cell that ran.
-
-    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
-    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken.
-    """
-
-    cell: PlannedCell
-    plan: Plan
-    run: RunLog
-    told: RunnerLog
-    weight_bytes: int
-    ram_bytes: int | None
-    started_hot: str | None = None
-    stood_still: bool = False
-    phone_log: bytes = b""
-    battery_before: Battery | None = None
-    battery_after: Battery | None = None
-
-    @property
-    def timed(self) -> tuple[Generation, ...]:
-        """The timed generations."""
-        return self.told.of_kind("timed")
-
-    @property
-    def wall_ms(self) -> float | None:
-        """How long the whole run took by the phone's monotonic clock; ``None`` when the probe did not tell."""
-        start, end = self.run.start, self.run.end
-        return None if start is None or end is None else (end.mono_ns - start.mono_ns) / 1e6
-
-    @property
-    def engine_log(self) -> bytes:
-        """Everything the engine printed, wherever it went."""
-        return self.run.stderr + b"\n" + "\n".join(self.told.junk).encode()
-
-
-@dataclass(frozen=True)
-class Objection:
-    """Why a cell is not ``ok``: the reason, and the evidence in one sentence."""
-
-    reason: Reason
-    detail: str
-    evidence: str = ""
-
-
-Rule = Callable[[Evidence], Iterator[Objection]]
-
-
 def judge(evidence: Evidence) -> list[Objection]:
     """Return every objection, the one that decides first; empty when the figures may be believed."""
     return [objection for rule in RULES for objection in rule(evidence)]
-
-
-def ended_by_itself(evidence: Evidence) -> Iterator[Objection]:
-    """The run ended by itself, without a signal."""
-    end = evidence.run.end
-    if end is None:
-        yield Objection(Reason.HARNESS_ERROR, "the probe did not say how the run ended")
-    elif end.why == "spawn_failed":
-        yield Objection(Reason.LINK_ERROR, f"the runner could not be started ({end.errno})", _tail(evidence.run.stderr))
-    elif end.why == "deadline":
-        yield Objection(Reason.HANG, f"no end after {evidence.plan.cell_timeout_s:g} s", _tail(evidence.run.stderr))
-    elif end.why == "silence":
-        silent = f"no output for {evidence.plan.silence_s:g} s"
-        yield Objection(Reason.HANG, silent, _tail(evidence.run.stderr))
-    elif end.why == "trip":
-        zone = f"zone {end.trip.type} read {end.trip.milli_c}" if end.trip is not None else "a zone was too hot"
-        yield Objection(Reason.THERMAL_TRIP, f"ended to protect the phone: {zone}")
-    elif end.why == "lease_lost":
-        yield Objection(Reason.LEASE_LOST, "the lease on the phone was lost during the run")
-    elif end.why != "exit":
-        yield Objection(Reason.ADB_ERROR, f"the run was ended from outside ({end.why})")
-    elif end.signal is not None:
-        yield _killed(evidence, end.signal)
-    elif end.exit_code is None:
-        yield Objection(Reason.HARNESS_ERROR, "the probe told neither an exit code nor a signal")
-
-
-def _killed(evidence: Evidence, number: int) -> Objection:
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        name = f"signal {number}"
-    least = evidence.run.min_available_bytes
-    scarce = least is not None and evidence.ram_bytes is not None and least < _SCARCE_MEMORY * evidence.ram_bytes
-    if number == signal.SIGKILL and scarce:
-        return Objection(Reason.OUT_OF_MEMORY, f"killed by {name} with {least} bytes left", _tail(evidence.run.stderr))
-    start = evidence.run.start
-    killed = memory_kill(evidence.phone_log, start.pid) if start is not None and start.pid is not None else None
-    if number == signal.SIGKILL and killed is not None:
-        return Objection(Reason.OUT_OF_MEMORY, f"killed by {name}: the phone ran out of memory", killed)
-    refused = find_link_errors(evidence.run.stderr)
-    if number == signal.SIGABRT and refused and evidence.told.hello is None:
-        # Android's linker aborts after it said why it cannot load a program.
-        return Objection(Reason.LINK_ERROR, refused[0], refused[-1])
-    reason = Reason.ILLEGAL_INSTRUCTION if number == signal.SIGILL else Reason.CRASH
-    return Objection(reason, f"killed by {name}", _tail(evidence.run.stderr))
-
-
-def account_is_complete(evidence: Evidence) -> Iterator[Objection]:
-    """No event of the probe's account is missing: one that is might have held the engine's warning."""
-    run = evidence.run
-    if run.end is None:
-        return
-    if run.start is None:
-        yield Objection(Reason.HARNESS_ERROR, "the probe did not say when the run began")
-        return
-    here = 2 + (run.sensors is not None) + len(run.samples) + len(run.outputs)
-    told = run.end.seq - run.start.seq + 1
-    if here != told:
-        # What could not be kept on the phone is lost when nobody reads along.
-        full = storage_reason(run.end.file_error or "")
-        why = f" (on the phone: {run.end.file_error})" if run.end.file_error else ""
-        yield Objection(full or Reason.HARNESS_ERROR, f"{here} of the probe's {told} events arrived{why}")
 
 
 def runner_had_no_error(evidence: Evidence) -> Iterator[Objection]:
@@ -163,20 +43,22 @@ def runner_had_no_error(evidence: Evidence) -> Iterator[Objection]:
         if error.stage == "fallback":
             continue
         reason = {"config": Reason.BAD_PLAN, "load": Reason.LOAD_ERROR}.get(error.stage, Reason.ENGINE_ERROR)
-        yield Objection(reason, f"{error.stage}: {error.message}", _tail(evidence.run.stderr))
+        yield Objection(reason, f"{error.stage}: {error.message}", last_lines(evidence.run.stderr))
     refused = find_link_errors(evidence.run.stderr)
     if refused:
         yield Objection(Reason.LINK_ERROR, refused[0], refused[-1])
     end = evidence.run.end
     if end is not None and end.exit_code and not evidence.told.errors and not refused:
-        said = _tail(evidence.run.stderr)
+        said = last_lines(evidence.run.stderr)
         # Runners end with 2 before their first word when they do not understand their options: those are ours.
         ours = end.exit_code == _USAGE and evidence.told.hello is None
         reason = Reason.HARNESS_ERROR if ours else Reason.ENGINE_ERROR
         yield Objection(reason, f"the runner ended with exit code {end.exit_code}", said)
     told = evidence.told.end
     if told is not None and told.status != "ok" and not evidence.told.errors:
-        yield Objection(Reason.ENGINE_ERROR, f"the runner's last word is {told.status!r}", _tail(evidence.run.stderr))
+        yield Objection(
+            Reason.ENGINE_ERROR, f"the runner's last word is {told.status!r}", last_lines(evidence.run.stderr)
+        )
     for generation in evidence.told.generations:
         if generation.finish == "error" and not evidence.told.errors:
             yield Objection(Reason.ENGINE_ERROR, f"generation {generation.index} ({generation.kind}) ended in an error")
@@ -189,7 +71,7 @@ def runner_said_something(evidence: Evidence) -> Iterator[Objection]:
     if end is None or end.why != "exit" or end.exit_code != 0:
         return
     if not evidence.run.stdout.strip():
-        yield Objection(Reason.SILENT_EXIT, "exit code 0 without a word", _tail(evidence.run.stderr))
+        yield Objection(Reason.SILENT_EXIT, "exit code 0 without a word", last_lines(evidence.run.stderr))
         return
     told = evidence.told
     broken = [line for line in told.junk if line.lstrip().startswith('{"event"')]
@@ -403,7 +285,3 @@ RULES: tuple[Rule, ...] = (
 
 def _first(lines: Sequence[str]) -> str:
     return lines[0][:500] if lines else ""
-
-
-def _tail(log: bytes, lines: int = 5) -> str:
-    return "\n".join(log.decode("utf-8", "replace").strip().splitlines()[-lines:])[-1000:]

@@ -12,7 +12,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from harness.bench.validity import Evidence, judge
+from harness.bench.evidence import Evidence
+from harness.bench.validity import judge
 from harness.payload.probe_events import End, Output, RunLog, Sample, Sensors, SensorZone, Start
 from harness.phone.facts import Facts
 from harness.plan.matrix import PlannedCell, cells_of

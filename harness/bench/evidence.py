@@ -1,0 +1,62 @@
+"""What is known of a cell that ran, and what may be said against its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from harness.core.reasons import Reason
+from harness.payload.probe_events import RunLog
+from harness.phone.battery import Battery
+from harness.plan.matrix import PlannedCell
+from harness.plan.model import Plan
+from harness.runners.events import Generation, RunnerLog
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is known of a cell that ran.
+
+    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
+    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken.
+    """
+
+    cell: PlannedCell
+    plan: Plan
+    run: RunLog
+    told: RunnerLog
+    weight_bytes: int
+    ram_bytes: int | None
+    started_hot: str | None = None
+    stood_still: bool = False
+    phone_log: bytes = b""
+    battery_before: Battery | None = None
+    battery_after: Battery | None = None
+
+    @property
+    def timed(self) -> tuple[Generation, ...]:
+        """The timed generations."""
+        return self.told.of_kind("timed")
+
+    @property
+    def wall_ms(self) -> float | None:
+        """How long the whole run took by the phone's monotonic clock; ``None`` when the probe did not tell."""
+        start, end = self.run.start, self.run.end
+        return None if start is None or end is None else (end.mono_ns - start.mono_ns) / 1e6
+
+    @property
+    def engine_log(self) -> bytes:
+        """Everything the engine printed, wherever it went."""
+        return self.run.stderr + b"\n" + "\n".join(self.told.junk).encode()
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a cell is not ``ok``: the reason, and the evidence in one sentence."""
+
+    reason: Reason
+    detail: str
+    evidence: str = ""
+
+
+Rule = Callable[[Evidence], Iterator[Objection]]
