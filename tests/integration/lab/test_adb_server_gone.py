@@ -33,7 +33,6 @@ def kill_server(phone: Endpoint) -> None:
     assert server is not None
     assert server.name() == "adb"
     server.kill()
-    psutil.wait_procs([server], 10)
 
 
 @pytest.fixture(scope="module")
