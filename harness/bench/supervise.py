@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
 from harness.core.deadline import Deadline
-from harness.core.errors import DeadlineError, FarmError, PhoneError, ProbeError
+from harness.core.errors import DeadlineError, FarmError, PhoneError, ProbeError, RunGoneError
 from harness.core.log import phone_logger
 from harness.core.reasons import Reason
 from harness.core.transport import Transport
@@ -105,7 +105,7 @@ class Supervised:
             raise rebooted(self.transport.name, recovered)
         if self._unsure:
             self._unsure, self.begun = False, self._is_there()
-        elif isinstance(error, ProbeError) and self._dropped:
+        elif isinstance(error, RunGoneError) and self._dropped:
             raise PhoneError(
                 self.transport.name,
                 f"after the connection broke the run was no longer there ({error.message})",
@@ -148,7 +148,7 @@ class Supervised:
             return True
         try:
             self.probe.stop(self.spec.events_dir)
-        except ProbeError as error:  # it never was, or its probe was killed
+        except RunGoneError as error:
             self._say.info("ending the run: %s", error)
         except PhoneError as error:
             self._say.warning("the run on the phone could not be ended: %s", error)

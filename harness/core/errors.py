@@ -16,6 +16,7 @@
     │   ├── ShellError             a command on the phone failed; carries argv, exit code, output
     │   ├── TransferError          a push or pull failed; the reason tells full from read-only from the rest
     │   └── ProbeError             our probe on the phone refused or broke
+    │       └── RunGoneError       the run that was asked for is not there, or its probe was killed
     └── HarnessError               a bug of ours
 
 ``infra`` tells whether cable, adb, disk or a busy phone is to blame; ``transient`` whether a second try may help.
@@ -178,3 +179,9 @@ class ProbeError(PhoneError):
     """Our probe on the phone refused or answered something that is not its protocol."""
 
     reason = Reason.HARNESS_ERROR
+
+
+class RunGoneError(ProbeError):
+    """The run that was asked for is not there, or the phone killed its probe: nobody's benchmark's fault."""
+
+    reason = Reason.ADB_ERROR

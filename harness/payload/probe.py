@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
 from harness.core.deadline import Deadline
-from harness.core.errors import AdbFailedError, PhoneError, ProbeError, storage_reason
+from harness.core.errors import AdbFailedError, PhoneError, ProbeError, RunGoneError, storage_reason
 from harness.core.reasons import Reason
 from harness.core.transport import STDOUT, PushItem, Transport, checked
 from harness.payload.probe_bandwidth import parse_bandwidth
@@ -201,7 +201,8 @@ class Probe:
             keep_raw: takes each whole line as it comes.
 
         Raises:
-            ProbeError: there is no such run, or its probe was killed.
+            RunGoneError: there is no such run, or its probe was killed.
+            ProbeError: what came is not its protocol.
             PhoneError: the phone or the connection failed; ``into`` has all that came until then.
         """
         log = into if into is not None else RunLog()
@@ -213,7 +214,8 @@ class Probe:
         """End exactly that run, and return how it ended (which may have been before).
 
         Raises:
-            ProbeError: there is no such run, or it cannot be ended.
+            RunGoneError: there is no such run, or its probe was killed.
+            ProbeError: it cannot be ended.
             PhoneError: the phone or the connection failed.
         """
         event = self._read(parse_event, self._ask([self.path, "stop", events_dir], f"stopping {events_dir}"))
@@ -272,12 +274,11 @@ class Probe:
         said = stderr.decode("utf-8", "replace").strip()
         if exit_code == 0:
             return AdbFailedError(self._transport.name, f"{what}: the answer did not arrive whole")
-        reason = storage_reason(said)
-        if "the lease in " in said:
-            reason = Reason.LEASE_LOST
-        elif "its probe was killed" in said:
-            reason = Reason.ADB_ERROR  # by the phone, which is nobody's benchmark's fault
-        return ProbeError(self._transport.name, f"{what} failed ({said or f'exit code {exit_code}'})", reason=reason)
+        text = f"{what} failed ({said or f'exit code {exit_code}'})"
+        if "there is no run in " in said or "its probe was killed" in said:
+            return RunGoneError(self._transport.name, text)
+        reason = Reason.LEASE_LOST if "the lease in " in said else storage_reason(said)
+        return ProbeError(self._transport.name, text, reason=reason)
 
     def _read(self, parse: Callable[[bytes], _Answer], line: bytes) -> _Answer:
         try:

@@ -11,7 +11,15 @@ import pytest
 
 from harness.bench.recovery import Recovered
 from harness.bench.supervise import Supervised
-from harness.core.errors import ConfigError, DeadlineError, FarmError, PhoneError, PhoneLostError, ProbeError
+from harness.core.errors import (
+    ConfigError,
+    DeadlineError,
+    FarmError,
+    PhoneError,
+    PhoneLostError,
+    ProbeError,
+    RunGoneError,
+)
 from harness.core.reasons import Reason
 from harness.core.transport import ShellResult
 from harness.payload.probe import RunSpec
@@ -22,7 +30,7 @@ SPEC = RunSpec(argv=("run",), work_dir="/base/work/1", deadline_s=20)
 END = cast("End", SimpleNamespace(why="exit"))
 LOST = PhoneLostError("toy-1", "the connection broke")
 SILENT = DeadlineError("toy-1", "a word of the run", 15)
-KILLED = ProbeError("toy-1", "the run has no end: its probe was killed", reason=Reason.ADB_ERROR)
+KILLED = RunGoneError("toy-1", "the run has no end: its probe was killed")
 BACK = Recovered(())
 
 
@@ -180,7 +188,12 @@ def test_a_start_that_the_phone_refused_has_not_begun_the_run() -> None:
 
 @pytest.mark.parametrize(
     ("stop", "over"),
-    [(None, True), (ProbeError("toy-1", "there is no run"), True), (PhoneLostError("toy-1", "gone"), False)],
+    [
+        (None, True),
+        (RunGoneError("toy-1", "there is no run"), True),
+        (ProbeError("toy-1", "garbled"), False),
+        (PhoneLostError("toy-1", "gone"), False),
+    ],
 )
 def test_whoever_stops_following_ends_the_run_and_learns_whether_that_could_be_done(stop: Any, over: bool) -> None:
     phone = cast("Any", Phone(["news", KeyboardInterrupt()]))

@@ -18,6 +18,7 @@ from harness.core.errors import (
     PhoneLostError,
     PhoneOfflineError,
     ProbeError,
+    RunGoneError,
     ShellError,
     TransferError,
     UnauthorizedError,
@@ -40,6 +41,7 @@ ONE_OF_EACH: list[FarmError] = [
     ShellError("toy-1", ["ls", "-l"], 7, b"out\xff", b"err\xfe"),
     TransferError("toy-1", "/data/x", "write failed: No space left on device"),
     ProbeError("toy-1", "no JSON", reason=Reason.NOEXEC),
+    RunGoneError("toy-1", "no run"),
 ]
 
 
@@ -88,11 +90,12 @@ def test_errors_cross_process_borders_whole(error: FarmError, protocol: int) -> 
             "toy-1: ls ended with 7 (err\ufffd)",
             "toy-1: /data/x: write failed: No space left on device",
             "toy-1: no JSON",
+            "toy-1: no run",
         ],
         [
             "busy", "bad_plan", "model_incomplete", "adb_error", "harness_error", "adb_error", "link_stalled",
             "device_lost", "device_offline", "unauthorized", "link_stalled", "adb_error", "adb_error", "no_space",
-            "noexec",
+            "noexec", "adb_error",
         ],
         strict=True,
     )),
