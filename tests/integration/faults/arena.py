@@ -52,8 +52,10 @@ generate_tokens = [{TOKENS}]
 warmups = 0
 repeats = 1
 cell_timeout_s = 20
-[prepare]
-airplane = false
+[prepare]  # few changes, since each is several commands; all of them are tested in test_prepare.py
+screen = "keep"
+stay_awake = false
+doze_off = false
 animations_off = true
 [recovery]
 wait_s = {PATIENCE_S}
@@ -127,7 +129,8 @@ class Case:
     def wait_s(self) -> float:
         """How long the harness waits for the phone."""
         lost = {"device_lost", "device_offline", "unauthorized", "link_stalled", "adb_error"}
-        return IMPATIENCE_S if lost & set(self.expect) else PATIENCE_S
+        comes_back = self.fault == "replaced"  # though as another one
+        return IMPATIENCE_S if lost & set(self.expect) and not comes_back else PATIENCE_S
 
 
 @dataclass
@@ -182,14 +185,21 @@ def running_on(endpoint: Endpoint) -> list[str]:
     return [line for line in listed.decode("utf-8", "replace").splitlines() if BASE_DIR in line]
 
 
+def settings_of(endpoint: Endpoint) -> str:
+    """What a phone's settings are."""
+    phone = AdbTransport(endpoint)
+    phone.state()
+    script = "for n in global system secure; do settings list $n; done; dumpsys deviceidle enabled deep"
+    said = phone.shell(["sh", "-c", script], deadline=Deadline(20, "a look", phone.name)).stdout
+    return said.decode("utf-8", "replace")
+
+
 def seen_next(endpoint: Endpoint, plan: Plan) -> tuple[list[str], str]:
     """See a phone next, as any later run does; then what of ours runs on it, and its settings."""
     terms = Terms("a look", wait_lease_s=20.0, recovery=plan.recovery)
     phone = connect(endpoint, load_tier_rules(), lambda _: None, terms)
     leave_as_found(phone, lambda _: None)
-    script = "for n in global system secure; do settings list $n; done; dumpsys deviceidle enabled deep"
-    said = phone.transport.shell(["sh", "-c", script], deadline=Deadline(20, "a look", phone.name)).stdout
-    return running_on(endpoint), said.decode("utf-8", "replace")
+    return running_on(endpoint), settings_of(endpoint)
 
 
 class Lane:
@@ -242,7 +252,10 @@ class Lane:
         records = list(folder.records())
         self.control.heal()
         left_running = running_on(self.victim)
-        still_running, settings = seen_next(self.victim, self.plan)
+        lost = len(case.expect) == 1 or case.expect[-1] != "ok" or case.moment == "restore"
+        still_running, settings = (
+            seen_next(self.victim, self.plan) if lost else (left_running, settings_of(self.victim))
+        )
         return Played(
             outcome.get(self.victim.name),
             [record for record in records if record.phone.name == self.victim.name],

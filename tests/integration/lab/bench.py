@@ -42,6 +42,11 @@ prompt_tokens = [16]
 generate_tokens = [20]
 warmups = 0
 repeats = 1
+[prepare]  # few changes, since each is several commands
+screen = "keep"
+stay_awake = false
+doze_off = false
+animations_off = true
 [recovery]
 wait_s = {wait_s}
 stall_s = {stall_s}
