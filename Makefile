@@ -18,9 +18,9 @@ demo: $(STAMP)
 	$(BIN)/pytest --devices virtual:2 --plan smoke --run-dir=$(RUN)
 	@echo "Open $(RUN)/report.html in a browser."
 
-## The whole self-test; needs no phone.
+## The whole self-test; needs no phone. Much of it waits for phones, so two files are run at a time.
 test: $(STAMP)
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
