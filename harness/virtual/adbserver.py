@@ -15,6 +15,8 @@ from harness.virtual import children, ports
 
 log = logging.getLogger(__name__)
 
+_FORGET_S = 0.5
+
 
 class ServerRefusedError(HostError):
     """The server answered FAIL."""
@@ -110,8 +112,12 @@ class AdbServer:
             self.ask(f"host:disconnect:{serial}", deadline)
         except ServerRefusedError as error:
             log.debug("%s", error)
-        # It forgets the phone a moment later; whoever connects it before then is told that it is connected already.
-        self.ask(f"host-serial:{serial}:wait-for-any-disconnect", deadline, answers=2)
+        # It forgets the phone a moment later; whoever connects it before then is told that it is connected already. One
+        # that comes back by itself meanwhile is never gone, and need not be.
+        with contextlib.suppress(HostError):
+            self.ask(
+                f"host-serial:{serial}:wait-for-any-disconnect", deadline.within(_FORGET_S, "forgetting"), answers=2
+            )
 
     def ask(self, request: str, deadline: Deadline, *, answers: int = 1) -> str:
         """Send one request and return the text of its answer.
