@@ -11,10 +11,11 @@ import uuid
 from dataclasses import dataclass
 
 from harness.core.deadline import Deadline
-from harness.core.errors import ShellError
+from harness.core.errors import AdbFailedError, ShellError
 from harness.core.ids import content_id
 from harness.core.transport import Transport, checked
 from harness.phone.facts import Facts
+from harness.phone.getprop import parse_getprop
 
 ID_FILE = "phone-id.json"
 
@@ -68,6 +69,22 @@ def read_id(data: bytes) -> str | None:
         return None
 
 
+def _make_sure(transport: Transport, path: str, file: bytes, facts: Facts, deadline: Deadline) -> None:
+    """Read again, between marks, what speaks against the identity on the phone: its file, and its properties.
+
+    Raises:
+        AdbFailedError: it does not arrive whole, or not as it did before.
+    """
+    argv = ["sh", "-c", 'echo file; cat "$1"; echo; echo facts; getprop; echo end', "sh", path]
+    told = transport.shell(argv, deadline=deadline)
+    held, _, rest = told.stdout.partition(b"\nfacts\n")
+    properties = parse_getprop(rest.removesuffix(b"end\n"))
+    whole = held == b"file\n" + file and rest.endswith(b"end\n")
+    same = (properties.get("ro.serialno", "").strip() or None) == facts.serialno
+    if not whole or not same or (properties.get("ro.product.model", "").strip() or None) != facts.model:
+        raise AdbFailedError(transport.name, "what it tells of itself does not arrive as it was sent")
+
+
 def identify(transport: Transport, facts: Facts, deadline: Deadline) -> Identity:
     """Read the phone's identity; write a new one if it has none that fits.
 
@@ -81,6 +98,8 @@ def identify(transport: Transport, facts: Facts, deadline: Deadline) -> Identity
         known = parse_identity(read.stdout, hardware)
         if known is not None:
             return known
+        # A connection that loses bytes must not cost a phone its name.
+        _make_sure(transport, path, read.stdout, facts, deadline)
     new = Identity(
         str(uuid.uuid4()),
         note="first seen" if read.exit_code else "its identity file was damaged or came from another phone",

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from harness.core.deadline import Deadline
-from harness.core.errors import ShellError
+from harness.core.errors import AdbFailedError, ShellError
 from harness.core.transport import ShellResult, Transport
 from harness.phone.drivers import DriverListing
 from harness.phone.facts import Facts, Told, build_facts
@@ -37,6 +37,8 @@ class OneFile:
         self.rival = rival
         self.broken = broken
         self.writes = 0
+        self.noise = b""
+        self.properties = {"ro.serialno": "TOY1", "ro.product.model": "Toy 3"}
 
     def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
         if argv[0] == "cat":
@@ -46,6 +48,9 @@ class OneFile:
             return ShellResult(0, self.content, b"")
         assert argv[:2] == ["sh", "-c"]
         assert argv[4] == PATH
+        if "getprop" in argv[2]:
+            props = b"".join(f"[{key}]: [{value}]\n".encode() for key, value in self.properties.items())
+            return ShellResult(0, self.noise + b"file\n" + (self.content or b"") + b"\nfacts\n" + props + b"end\n", b"")
         self.writes += 1
         if self.rival is not None and argv[5] == "keep":
             self.content = self.rival
@@ -96,7 +101,9 @@ def test_what_changes_on_the_same_phone_does_not_change_who_it_is(facts: Facts, 
 )
 def test_a_file_that_was_copied_from_other_hardware_is_replaced(facts: Facts, change: dict[str, Any]) -> None:
     phone = OneFile(held(facts))
-    found = meet(phone, replace(facts, **change))
+    now = replace(facts, **change)
+    phone.properties = {"ro.serialno": str(now.serialno), "ro.product.model": str(now.model)}
+    found = meet(phone, now)
     assert found.id != ID
     assert found.note == "its identity file was damaged or came from another phone"
     assert phone.writes == 1
@@ -138,3 +145,15 @@ def test_a_host_that_was_faster_gives_the_id(facts: Facts) -> None:
 def test_a_phone_that_does_not_keep_the_file_is_an_error(facts: Facts) -> None:
     with pytest.raises(ShellError, match="toy-1: cat ended with 1"):
         meet(OneFile(broken=True), facts)
+
+
+def test_a_connection_that_loses_or_adds_bytes_does_not_cost_a_phone_its_name(facts: Facts) -> None:
+    held = json.dumps({"id": ID, "hardware": hardware_fingerprint(facts)}).encode()
+    garbled = OneFile(b"\xff\xfe" + held)
+    garbled.noise = b"\xff\xfe"
+    with pytest.raises(AdbFailedError, match="does not arrive as it was sent"):
+        meet(garbled, facts)
+    short = OneFile(held)
+    with pytest.raises(AdbFailedError, match="does not arrive as it was sent"):
+        meet(short, replace(facts, serialno=None))
+    assert (garbled.writes, short.writes) == (0, 0)
