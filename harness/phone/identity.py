@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.core.deadline import Deadline
@@ -18,6 +19,10 @@ from harness.phone.facts import Facts
 from harness.phone.getprop import parse_getprop
 
 ID_FILE = "phone-id.json"
+# Where serialno, model and soc of the facts come from.
+_TOLD_BY = (
+    ("ro.serialno",), ("ro.product.model",), ("ro.soc.model", "ro.hardware.chipname", "ro.board.platform"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,10 @@ def read_id(data: bytes) -> str | None:
         return None
 
 
+def _first(properties: Mapping[str, str], *keys: str) -> str | None:
+    return next((properties[key].strip() for key in keys if properties.get(key, "").strip()), None)
+
+
 def _make_sure(transport: Transport, path: str, file: bytes, facts: Facts, deadline: Deadline) -> None:
     """Read again, between marks, what speaks against the identity on the phone: its file, and its properties.
 
@@ -80,8 +89,8 @@ def _make_sure(transport: Transport, path: str, file: bytes, facts: Facts, deadl
     held, _, rest = told.stdout.partition(b"\nfacts\n")
     properties = parse_getprop(rest.removesuffix(b"end\n"))
     whole = held == b"file\n" + file and rest.endswith(b"end\n")
-    same = (properties.get("ro.serialno", "").strip() or None) == facts.serialno
-    if not whole or not same or (properties.get("ro.product.model", "").strip() or None) != facts.model:
+    told_now = tuple(_first(properties, *keys) for keys in _TOLD_BY)
+    if not whole or told_now != (facts.serialno, facts.model, facts.soc):
         raise AdbFailedError(transport.name, "what it tells of itself does not arrive as it was sent")
 
 

@@ -38,7 +38,7 @@ class OneFile:
         self.broken = broken
         self.writes = 0
         self.noise = b""
-        self.properties = {"ro.serialno": "TOY1", "ro.product.model": "Toy 3"}
+        self.properties = {"ro.serialno": "TOY1", "ro.product.model": "Toy 3", "ro.soc.model": "TS900"}
 
     def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
         if argv[0] == "cat":
@@ -102,7 +102,8 @@ def test_what_changes_on_the_same_phone_does_not_change_who_it_is(facts: Facts, 
 def test_a_file_that_was_copied_from_other_hardware_is_replaced(facts: Facts, change: dict[str, Any]) -> None:
     phone = OneFile(held(facts))
     now = replace(facts, **change)
-    phone.properties = {"ro.serialno": str(now.serialno), "ro.product.model": str(now.model)}
+    told = {"ro.serialno": now.serialno, "ro.product.model": now.model, "ro.soc.model": now.soc}
+    phone.properties = {key: str(value) for key, value in told.items()}
     found = meet(phone, now)
     assert found.id != ID
     assert found.note == "its identity file was damaged or came from another phone"
@@ -156,4 +157,6 @@ def test_a_connection_that_loses_or_adds_bytes_does_not_cost_a_phone_its_name(fa
     short = OneFile(held)
     with pytest.raises(AdbFailedError, match="does not arrive as it was sent"):
         meet(short, replace(facts, serialno=None))
+    with pytest.raises(AdbFailedError, match="does not arrive as it was sent"):
+        meet(short, replace(facts, soc=None))
     assert (garbled.writes, short.writes) == (0, 0)
