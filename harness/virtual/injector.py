@@ -22,6 +22,7 @@ from harness.virtual.profile import load_profile
 
 _REMOUNT = Path(__file__).with_name("remount.py")
 _ACTION_SECONDS = 10.0
+_SOON_S = 1.5
 _DISK_FAULTS = {"full-disk": "not-full", "read-only": "writable"}
 """What is mounted, and the action that takes it back; a reboot does too."""
 _DEFAULT_BOOT_SECONDS = 1.0
@@ -152,10 +153,20 @@ class Injector:
         self._server.unplug(self._phone.serial, self._deadline("pulling the cable"))
 
     def _ensure_usable(self) -> None:
-        state = self._server.state(self._phone.serial, self._deadline("asking for the phone"))
-        if state != "device":
-            self._plug_in()
-        self._server.wait_usable(self._phone.serial, self._deadline("waiting for the healed phone"))
+        """Wait until adb can use the phone. Others may plug it in at the same time, and adb then drops one connection
+        after it has told of it: what is not usable soon is plugged in again.
+        """
+        deadline = self._deadline("waiting for the healed phone")
+        while True:
+            if self._server.state(self._phone.serial, deadline) != "device":
+                self._plug_in()
+            try:
+                self._server.wait_usable(self._phone.serial, deadline.within(_SOON_S, "the phone"))
+            except HostError:
+                if deadline.passed:
+                    raise
+            else:
+                return
 
     def _cut(self, fault: Fault) -> None:
         self._phone.shut_door()
