@@ -53,7 +53,8 @@ BRIEF = (
     "cut", "cut=0.2", "offline", "unauthorized", "reboot=0.2", "full-disk", "read-only", "slow=400000", "stalled",
     "exit-lost", "garbage", "truncated", "clock-jumped", "adbd-restarted", "thermal-shutdown", "corrupt", "lmkd-kill",
 )  # fmt: skip
-LASTING = ("cut", "offline", "unauthorized", "stalled", "full-disk", "thermal-shutdown", "replaced")
+# Not `replaced`: before it is known who a phone is, another one in its place rightly counts as another phone.
+LASTING = ("cut", "offline", "unauthorized", "stalled", "full-disk", "thermal-shutdown")
 # What a fault may be taken for that is the product's own.
 PRODUCT = {"lmkd-kill": "out_of_memory", "thermal-shutdown": "thermal_shutdown"}
 MOST_PASSES = 40
