@@ -14,7 +14,9 @@ import harness
 from harness.bench import record as make
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.evidence import Evidence, Objection
+from harness.bench.heat import thermal_of
 from harness.bench.phone import ConnectedPhone
+from harness.bench.said import output_of
 from harness.core.errors import FarmError
 from harness.core.ids import iso, utc_now
 from harness.core.reasons import Fault, Verdict
@@ -121,8 +123,8 @@ class Account:
         if self.evidence is not None:
             sections["backend"] = make.backend_proof(self.evidence)
             sections["metrics"] = make.metrics_of(self.evidence, nulls)
-            sections["thermal"] = make.thermal_of(self.evidence, self.phone.facts, nulls)
-            sections["output"] = make.output_of(self.evidence, self.context.plan, nulls)
+            sections["thermal"] = thermal_of(self.evidence, self.phone.facts, nulls)
+            sections["output"] = output_of(self.evidence, self.context.plan, nulls)
         for name, value in sections.items():
             if value is None:
                 nulls[name] = "it never ran" if self.raw is None else "the run ended before it was known"

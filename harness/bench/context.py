@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.core.ids import content_id
 from harness.payload.bundle import Bundle
@@ -11,7 +12,7 @@ from harness.payload.models import ModelFolder
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.farm_runner import prompt_hash
-from harness.store.schema import CellConfig
+from harness.store.schema import LATER_CONFIG, CellConfig
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ def cell_id_of(phone_id: str, model: ModelFolder, bundle: Bundle, config: CellCo
             "model": model.folder.hash,
             "bundle": bundle.hash,
             "runner": bundle.manifest.runner,
-            "config": config.model_dump(mode="json"),
+            "config": _hashed(config),
         }
     )
+
+
+def _hashed(config: CellConfig) -> dict[str, Any]:
+    """Return what of a configuration counts: what an older version did not know counts where it is asked for."""
+    asked = config.model_dump(mode="json")
+    return {key: value for key, value in asked.items() if key not in LATER_CONFIG or value != LATER_CONFIG[key]}

@@ -60,3 +60,9 @@ class Objection:
 
 
 Rule = Callable[[Evidence], Iterator[Objection]]
+
+
+def explain(nulls: dict[str, str], is_null: bool, name: str, why: str) -> None:
+    """Note why a field of the record is null, where it is."""
+    if is_null:
+        nulls[name] = why

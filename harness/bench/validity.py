@@ -6,7 +6,6 @@ The first that objects gives the verdict; what the others found is kept beside i
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -16,19 +15,13 @@ from harness.bench.engine_log import find_errors, find_fallback, find_link_error
 from harness.bench.evidence import Evidence, Objection, Rule
 from harness.bench.metrics import decode_tps, prefill_tps, speed
 from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_time, wrong_times
+from harness.bench.steady import phone_was_steady
+from harness.bench.text_rules import output_is_language
 from harness.core.reasons import Reason
-from harness.payload.probe_events import RunLog
 
 # Times are taken in two processes: a generation's own times may exceed its run's wall time by rounding only.
 _CLOCK_SLACK_MS = 50.0
-# CLOCK_BOOTTIME runs during sleep, CLOCK_MONOTONIC does not; both are read one after the other.
-_SLEEP_MS = 100.0
-# The probe sleeps between its samples and does little: a phone that lets it wait for so long let everything wait.
-_STANDSTILL_MS = 2000.0
-_DEGENERATE_TOKENS = 12
-_LONGEST_LOOP = 3
 _USAGE = 2
-THROTTLED_CAP = 0.97
 _OPENCL_ERROR = re.compile(r"OpenCL (?:[\w ]+ )?error", re.IGNORECASE)
 
 
@@ -182,76 +175,6 @@ def speed_is_possible(evidence: Evidence) -> Iterator[Objection]:
     untold = untold_time(evidence.run, evidence.told.generations)
     if untold:
         yield Objection(Reason.IMPLAUSIBLE_SPEED, untold)
-
-
-def output_is_language(evidence: Evidence) -> Iterator[Objection]:
-    """The text is neither empty nor one short loop."""
-    for generation in evidence.told.generations:
-        if generation.kind == "warmup":
-            continue
-        if not any(char.isprintable() and not char.isspace() and char != "\ufffd" for char in generation.text):
-            yield Objection(
-                Reason.OUTPUT_DEGENERATE,
-                f"generation {generation.index} ({generation.kind}): {generation.generated_tokens} tokens, no text",
-            )
-            return
-        # The token that ends an answer belongs to no loop; without ids the characters must do.
-        ids = generation.token_ids[:-1] if generation.finish == "eos" else generation.token_ids
-        loop = repeated_loop(ids or tuple(map(ord, generation.text)))
-        if loop:
-            yield Objection(
-                Reason.OUTPUT_DEGENERATE,
-                f"generation {generation.index} ({generation.kind}) repeats {len(loop)} token(s) to its end",
-                generation.text[:200],
-            )
-            return
-
-
-def repeated_loop(token_ids: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the loop of at most three tokens that fills a whole generation but its first tokens, else ``()``."""
-    for length in range(1, _LONGEST_LOOP + 1):
-        body = token_ids[len(token_ids) // 4 :]
-        if len(body) < max(_DEGENERATE_TOKENS, 3 * length):
-            continue
-        if all(a == b for a, b in zip(body, body[length:], strict=False)):
-            return body[:length]
-    return ()
-
-
-def phone_was_steady(evidence: Evidence) -> Iterator[Objection]:
-    """The phone started cool, did not sleep and did not lower its clocks."""
-    if evidence.started_hot:
-        yield Objection(Reason.HOT_START, evidence.started_hot)
-    start, end = evidence.run.start, evidence.run.end
-    if start is not None and end is not None:
-        slept_ms = ((end.boot_ns - start.boot_ns) - (end.mono_ns - start.mono_ns)) / 1e6
-        if slept_ms > _SLEEP_MS:
-            yield Objection(Reason.SUSPENDED, f"the phone slept {slept_ms:.0f} ms during the run")
-    still_ms = longest_standstill_ms(evidence.run)
-    if still_ms > _STANDSTILL_MS or evidence.stood_still:
-        yield Objection(Reason.SUSPENDED, f"the phone stood still for {still_ms:.0f} ms during the run")
-    fell = lowest_cap_ratio(evidence.run)
-    if fell is not None and fell < THROTTLED_CAP:
-        yield Objection(Reason.THROTTLED, f"the clock's cap fell to {fell:.0%} of what it was at the start")
-
-
-def longest_standstill_ms(run: RunLog) -> float:
-    """Return by how much the probe was late with a sample at worst: while it stands still, everything does."""
-    if run.start is None:
-        return 0.0
-    stamps = [sample.mono_ns for sample in run.samples]
-    gaps = [(after - before) / 1e6 for before, after in itertools.pairwise(stamps)]
-    return max(0.0, max(gaps, default=0.0) - run.start.interval_ms)
-
-
-def lowest_cap_ratio(run: RunLog) -> float | None:
-    """Return the lowest cap of any core's clock relative to its own at the start; ``None`` when none is readable."""
-    caps = [sample.cap_khz for sample in run.samples if any(sample.cap_khz)]
-    if not caps:
-        return None
-    first = caps[0]
-    ratios = [now / then for row in caps for now, then in zip(row, first, strict=False) if now and then]
-    return min(ratios) if ratios else None
 
 
 def repeats_agree(evidence: Evidence) -> Iterator[Objection]:

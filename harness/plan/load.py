@@ -97,7 +97,7 @@ def _sentence(model: type[BaseModel], error: ValidationError) -> str:
     said = first["msg"].removeprefix("Value error, ")
     said = said[0].lower() + said[1:]
     got = "" if isinstance(first["input"], (dict, list)) and first["input"] else f", not {first['input']!r}"
-    return f"{key or 'it'}: {said}{got}{more}"
+    return f"{key}: {said}{got}{more}" if key else f"{said}{more}"
 
 
 def _places(error: ValidationError) -> int:

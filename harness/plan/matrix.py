@@ -27,14 +27,18 @@ class PlannedCell:
     generate_tokens: int
     context_tokens: int
     engine: dict[str, bool | int | str] = field(default_factory=dict)
+    affinity: str = "any"
 
     @property
     def label(self) -> str:
         """Short form for ids and tables: ``cpu-t4-low-p64-g32``."""
         threads = f"-t{self.threads}" if self.backend == "cpu" else ""
         memory = "" if self.memory == self.precision else f"-m{self.memory}"
+        cores = "" if self.affinity == "any" else f"-a{self.affinity}"
+        context = f"-c{self.context_tokens}" if self.context_tokens else ""
         engine = "".join(f"-{key}={value}" for key, value in sorted(self.engine.items()))
-        return f"{self.backend}{threads}-{self.precision}{memory}-p{self.prompt_tokens}-g{self.generate_tokens}{engine}"
+        lengths = f"p{self.prompt_tokens}-g{self.generate_tokens}"
+        return f"{self.backend}{threads}{cores}-{self.precision}{memory}{context}-{lengths}{engine}"
 
 
 def cells_of(plan: Plan) -> list[PlannedCell]:
@@ -43,12 +47,13 @@ def cells_of(plan: Plan) -> list[PlannedCell]:
     The first axis of ``priority`` varies fastest: with ``["backends", "threads"]`` every backend is measured once
     before any with the next number of threads. Then come the axes that ``priority`` does not name, in the order below:
     every model is measured once before any at the next prompt length.
-    GPU backends do not sweep ``threads``: they appear once, with MNN's mode mask.
+    GPU backends sweep neither ``threads`` nor ``affinity``: they appear once, with MNN's mode mask.
     """
     axes: dict[str, list[Any]] = {
         "models": list(plan.models),
         "backends": list(plan.backends),
         "threads": list(plan.threads),
+        "affinity": list(plan.affinity),
         "precision": list(plan.precision),
         "memory": list(plan.memory),
         "prompt_tokens": list(plan.prompt_tokens),
@@ -72,6 +77,7 @@ def cells_of(plan: Plan) -> list[PlannedCell]:
             generate_tokens=chosen["generate_tokens"],
             context_tokens=chosen["context_tokens"],
             engine=chosen["engine"],
+            affinity="any" if chosen["backends"] in GPU_MODE else chosen["affinity"],
         )
         if repr(cell) not in seen:
             seen.add(repr(cell))

@@ -121,10 +121,55 @@ class Recovery(_Strict):
     quarantine: bool = Field(True, description="leave a phone that was given up out of later runs for a while")
 
 
-class Reference(_Strict):
-    """How outputs are compared with reference answers."""
+Policy = Literal["exact", "prefix", "first", "off"]
 
-    policy: Literal["off"] = Field("off", description="comparison with reference tokens")
+
+class ReferenceRule(_Strict):
+    """Another policy for some cells: those that match everything that is given."""
+
+    backend: Backend | None = Field(None, description="the rule is for this backend")
+    precision: Level | None = Field(None, description="the rule is for this precision")
+    policy: Policy = Field(description="what has to be the same")
+    prefix_tokens: int | None = Field(None, ge=1, le=2048, description="for prefix: so many tokens")
+
+
+class Reference(_Strict):
+    """How outputs are compared with those of the same model on this computer, at the same precision.
+
+    Half precision on a phone and whole precision on a PC part ways after some tokens: only a prefix must be the same.
+    """
+
+    policy: Policy = Field(
+        "prefix", description="what has to be the same: every token, a prefix of them, the first one, or nothing"
+    )
+    prefix_tokens: int = Field(8, ge=1, le=2048, description="for prefix: so many tokens")
+    rules: list[ReferenceRule] = Field(default_factory=list, description="other policies; the first that fits decides")
+
+    def policy_for(self, backend: str, precision: str) -> tuple[Policy, int]:
+        """Return the policy of a cell and, for ``prefix``, how many tokens have to be the same."""
+        for rule in self.rules:
+            if rule.backend in (None, backend) and rule.precision in (None, precision):
+                return rule.policy, rule.prefix_tokens or self.prefix_tokens
+        return self.policy, self.prefix_tokens
+
+
+class Golden(_Strict):
+    """Questions with known answers that judge a configuration: a fast one that answers wrongly is shown as such."""
+
+    set: str = Field("none", min_length=1, description="a set of profiles/golden, a TOML file, or none")
+    tolerance: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="a configuration is not recommended when its share of right answers is lower by more",
+    )
+
+
+class Roofline(_Strict):
+    """The physical limit of decoding: how fast the phone's memory can be read."""
+
+    measure: bool = Field(True, description="measure the phone's memory bandwidth before its first cell")
+    slack: float = Field(1.15, ge=1, le=10, description="how far above the measured bandwidth decoding may seem to be")
 
 
 class Ask(_Strict):
@@ -145,14 +190,20 @@ class Ask(_Strict):
 
 
 _Count = Annotated[int, Field(ge=1, le=131072)]
-Axis = Literal["models", "backends", "threads", "precision", "memory", "prompt_tokens", "generate_tokens", "engine"]
+_Affinity = Annotated[str, Field(pattern=r"^(any|big|\d+(-\d+)?(,\d+(-\d+)?)*)$")]
+Axis = Literal[
+    "models", "backends", "threads", "affinity", "precision", "memory", "prompt_tokens", "generate_tokens",
+    "context_tokens", "engine",
+]  # fmt: skip
 
 
 class Plan(_Strict):
     """Which cells to run. Every list is an axis of the matrix."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
-    kind: Literal["burst"] = Field("burst", description="what is measured: the first seconds on a cool phone")
+    kind: Literal["burst", "sustained"] = Field(
+        "burst", description="what is measured: the first seconds on a cool phone, or what is left after minutes"
+    )
     models: list[str] = Field(min_length=1, description="model names or folders")
     backends: Annotated[list[Backend], Option("--backends")] = Field(min_length=1, description="what computes")
     threads: Annotated[list[Annotated[int, Field(ge=1, le=64)]], Option("--threads")] = Field(
@@ -168,9 +219,23 @@ class Plan(_Strict):
     generate_tokens: Annotated[list[Annotated[int, Field(ge=2, le=131072)]], Option("--generate-tokens")] = Field(
         [32], min_length=1, description="exact numbers of tokens to generate"
     )
-    context_tokens: list[Literal[0]] = Field([0], min_length=1, description="tokens of history before the prompt")
+    context_tokens: list[Annotated[int, Field(ge=0, le=131072)]] = Field(
+        [0], min_length=1, description="tokens of history before the prompt"
+    )
+    affinity: list[_Affinity] = Field(
+        ["any"], min_length=1, description="the cores a CPU cell may use: any, big (the fast ones) or a list like 4-7"
+    )
     warmups: Annotated[int, Option("--warmups")] = Field(1, ge=0, le=100, description="generations not counted")
     repeats: Annotated[int, Option("--repeats")] = Field(5, ge=1, le=1000, description="timed generations a cell")
+    repeats_max: int | None = Field(
+        None, ge=1, le=1000, description="a cell that spreads more than cv_limit is repeated up to so often"
+    )
+    duration_s: float | None = Field(
+        None, gt=0, le=86400, description="sustained only: generate without a pause for so many seconds"
+    )
+    load_rounds: int = Field(
+        2, ge=1, le=100, description="how often the model is loaded: the first is the cold one, the last is used"
+    )
     priority: list[Axis] = Field(
         ["backends", "threads"],
         description="axes to cover first: all values of the first one before the next of any other, and so on",
@@ -183,18 +248,38 @@ class Plan(_Strict):
     trip: Trip = Field(default_factory=Trip)
     prepare: Preparation = Field(default_factory=Preparation)
     reference: Reference = Field(default_factory=Reference)
+    golden: Golden = Field(default_factory=Golden)
+    roofline: Roofline = Field(default_factory=Roofline)
     recovery: Recovery = Field(default_factory=Recovery)
     ask: list[Ask] = Field(default_factory=list, description="questions whose answers are shown beside the speed")
 
     model_config = ConfigDict(populate_by_name=True)
 
-    @field_validator("models", "backends", "threads", "precision", "memory", "prompt_tokens", "generate_tokens")
+    @field_validator(
+        "models", "backends", "threads", "affinity", "precision", "memory", "prompt_tokens", "generate_tokens",
+        "context_tokens",
+    )  # fmt: skip
     @classmethod
     def _no_value_twice(cls, value: list[Any]) -> list[Any]:
         for item in value:
             if value.count(item) > 1:
                 raise ValueError(f"{item!r} is there twice")
         return value
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Plan:
+        if (self.kind == "sustained") != (self.duration_s is not None):
+            raise ValueError("a sustained plan needs duration_s, and only a sustained one has it")
+        if self.duration_s is not None and self.cell_timeout_s <= self.duration_s:
+            raise ValueError(f"cell_timeout_s is {self.cell_timeout_s:g}: it must be longer than duration_s")
+        if self.repeats_max is not None and self.cv_limit is None:
+            raise ValueError("repeats_max needs cv_limit")
+        return self
+
+    @property
+    def most_repeats(self) -> int:
+        """The most timed generations that a burst cell may have."""
+        return max(self.repeats, self.repeats_max or 0)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from harness.core.reasons import Fault, Reason, Verdict
 
 SCHEMA = 1
+# Null means "does not apply" in these, and readers may count on finding them.
+_WRITTEN_AS_NULL = frozenset({"planned_phone", "affinity"})
 
 
 class _Frozen(BaseModel):
@@ -28,6 +38,15 @@ class _Frozen(BaseModel):
         if isinstance(value, dict):
             return {key: cls._is_unicode(inner) for key, inner in value.items()}
         return value
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_was_not_told(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A field that nobody gave is not written as ``null``, which would need its reason."""
+        written: dict[str, Any] = handler(self)
+        return {key: value for key, value in written.items() if value is not None or self._is_told(key)}
+
+    def _is_told(self, key: str) -> bool:
+        return key in self.model_fields_set or key in _WRITTEN_AS_NULL
 
 
 class AdbInfo(_Frozen):
@@ -53,12 +72,13 @@ class PhoneInfo(_Frozen):
 
 
 class ModelInfo(_Frozen):
-    """Which model folder it was; ``hash`` covers every file in it."""
+    """Which model folder it was; ``hash`` covers every file in it, ``pinned`` says that it was held against its pin."""
 
     name: str
     hash: str
     weight_bytes: int
     quant_bits: int | None
+    pinned: bool = False
 
 
 class BundleInfo(_Frozen):
@@ -75,7 +95,11 @@ EngineValue = bool | int | float | str
 
 
 class CellConfig(_Frozen):
-    """Everything that was asked of the engine. Hashed into the cell id, so each field changes what is measured."""
+    """Everything that was asked of the engine. Hashed into the cell id, so each field changes what is measured.
+
+    Fields that later versions added (:data:`LATER_CONFIG`) count only where they are not at their default, so that a
+    cell keeps its id.
+    """
 
     kind: Literal["burst", "sustained", "tensor"]
     backend: str
@@ -91,6 +115,11 @@ class CellConfig(_Frozen):
     context_tokens: int
     warmups: int
     repeats: int
+    duration_s: float | None = None
+    load_rounds: int = 1
+
+
+LATER_CONFIG: dict[str, Any] = {"duration_s": None, "load_rounds": 1}
 
 
 class BackendProof(_Frozen):
@@ -123,15 +152,23 @@ class Speed(_Frozen):
 
 
 class TokenTimes(_Frozen):
-    """Milliseconds between tokens, over all timed generations."""
+    """Milliseconds between tokens, over all timed generations. ``p95`` needs 40 tokens, ``p99`` 200."""
 
     p50: float
     p95: float | None
     max: float
+    p99: float | None = None
 
 
 class Metrics(_Frozen):
-    """What was measured. Speeds in tok/s, sizes in bytes, times in ms."""
+    """What was measured. Speeds in tok/s, sizes in bytes, times in ms.
+
+    ``load_cold_ms`` is the first load, with the model's files out of the phone's file cache; ``load_ms`` one with all
+    caches warm. ``baseline_rss_bytes`` is what the runner held before it loaded the model, ``growth_bytes`` what each
+    further generation added, ``reload_growth_bytes`` each further load, ``gpu_counter`` where ``peak_gpu_bytes`` was
+    read. ``roofline_ratio`` is the share of ``bandwidth_gb_per_s`` (10^9 bytes) that decoding reached, ``killed_apps``
+    how many other apps the phone killed for memory meanwhile.
+    """
 
     load_cold_ms: float | None
     tuning_ms: float | None
@@ -147,10 +184,29 @@ class Metrics(_Frozen):
     min_available_bytes: int | None
     roofline_ratio: float | None
     battery_drop_pct: float | None
+    baseline_rss_bytes: int | None = None
+    growth_bytes: float | None = None
+    reload_growth_bytes: float | None = None
+    gpu_counter: str | None = None
+    bandwidth_gb_per_s: float | None = None
+    killed_apps: int | None = None
+
+
+class CurvePoint(_Frozen):
+    """A stretch of a run: its middle in s since the first timed prompt, decode speed, and what the phone was like."""
+
+    t_s: float
+    decode_tps: float | None
+    celsius: float | None = None
+    clock_ratio: float | None = None
 
 
 class Thermal(_Frozen):
-    """Temperatures in °C of ``zone``; ``clock_ratio_min`` of the fastest cluster's cap to its top clock."""
+    """Temperatures in °C of ``zone``; ``clock_ratio_min`` of the fastest cluster's cap to its top clock.
+
+    ``judged_by`` names what throttling was judged by, e.g. ``speed, clocks``. ``curve`` is the run in at most 120
+    stretches; every token, with what the sensors said then, lies in ``raw``.
+    """
 
     start_c: float | None
     max_c: float | None
@@ -163,6 +219,8 @@ class Thermal(_Frozen):
     sustained_tps: float | None
     sustained_ratio: float | None
     plugged: bool | None
+    judged_by: str | None = None
+    curve: tuple[CurvePoint, ...] = ()
 
 
 class Answer(_Frozen):
@@ -175,7 +233,12 @@ class Answer(_Frozen):
 
 
 class Output(_Frozen):
-    """What came out. ``text`` is the answer to the plan's first question, else the first timed generation."""
+    """What came out. ``text`` is the answer to the plan's first question, else the first timed generation.
+
+    ``match`` is the policy that held against the reference, or ``differs``; ``matched_tokens`` how many tokens of the
+    prefix are the same, in the generation where it is shortest. ``golden`` counts right answers, ``golden_ci95`` is the
+    interval of their share, ``golden_set`` names the set of questions and its hash.
+    """
 
     text: str
     token_ids_hash: str | None
@@ -185,10 +248,12 @@ class Output(_Frozen):
     golden: str | None
     timed_text: str = ""
     answers: tuple[Answer, ...] = ()
+    golden_ci95: tuple[float, float] | None = None
+    golden_set: str | None = None
 
 
 class Sample(_Frozen):
-    """One generation, raw."""
+    """One generation, raw. An ``outlier`` is marked and counts all the same; ``rss_bytes`` is held at its end."""
 
     kind: Literal["warmup", "timed", "answer"]
     ttft_ms: float
@@ -199,6 +264,8 @@ class Sample(_Frozen):
     finish: str
     engine_prefill_ms: float | None = None
     engine_decode_ms: float | None = None
+    outlier: bool = False
+    rss_bytes: int | None = None
 
 
 class Finding(_Frozen):
@@ -212,7 +279,7 @@ class Finding(_Frozen):
 
 
 # What may be null without a reason: it says "does not apply", not "unknown".
-_FREE_NULLS = frozenset({"reason", "fault", "planned_phone", "config.affinity"})
+_FREE_NULLS = frozenset({"reason", "fault", "planned_phone", "config.affinity", "config.duration_s"})
 # Sections whose fields are named in ``nulls`` without the section's name.
 _SECTIONS = ("phone", "model", "bundle", "adb", "backend", "metrics", "thermal", "output")
 
@@ -295,7 +362,8 @@ def unexplained_nulls(record: CellRecord) -> list[str]:
             if path not in _FREE_NULLS and _short(path) not in record.nulls:
                 found.append(_short(path))
         elif isinstance(value, BaseModel):
-            for name in type(value).model_fields:
+            # A field that an older version did not know is not there, which says nothing.
+            for name in (name for name in type(value).model_fields if name in value.model_fields_set):
                 walk(getattr(value, name), f"{path}.{name}" if path else name)
 
     walk(record, "")

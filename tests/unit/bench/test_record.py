@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from harness.bench import record as made
+from harness.bench.heat import battery_drop_pct, plugged, thermal_of
+from harness.bench.said import output_of
 from harness.bench.validity import judge
 from harness.core.reasons import Reason
 from harness.phone.battery import Battery
@@ -34,7 +36,7 @@ def test_the_figures_are_those_of_the_timed_generations_alone(make: ModuleType) 
 def test_every_null_among_the_figures_has_its_reason(make: ModuleType) -> None:
     blind = make.sample(anon_bytes=None, swap_bytes=None, mem_available_bytes=None)
     found, nulls = metrics(make.evidence(backend="opencl", samples=(blind,), maxrss_bytes=None))
-    missing = {name for name, value in found if value is None}
+    missing = {name for name in found.model_fields_set if getattr(found, name) is None}
     assert missing == {
         "load_cold_ms", "tuning_ms", "peak_rss_bytes", "peak_anon_bytes", "peak_swap_bytes", "peak_gpu_bytes",
         "min_available_bytes", "roofline_ratio", "battery_drop_pct",
@@ -110,7 +112,7 @@ def test_how_far_the_battery_fell_is_told_only_where_it_means_something(
 ) -> None:
     nulls: dict[str, str] = {}
     evidence = replace(make.evidence(), battery_before=before, battery_after=after)
-    assert made.battery_drop_pct(evidence, nulls) == drop
+    assert battery_drop_pct(evidence, nulls) == drop
     assert nulls.get("battery_drop_pct", "") == why
 
 
@@ -127,14 +129,14 @@ def test_whether_a_charger_was_on_is_told_from_the_reading_before(
     make: ModuleType, before: Any, on: bool | None, why: str
 ) -> None:
     nulls: dict[str, str] = {}
-    assert made.plugged(replace(make.evidence(), battery_before=before), nulls) is on
+    assert plugged(replace(make.evidence(), battery_before=before), nulls) is on
     assert nulls.get("plugged", "") == why
 
 
 def thermal(make: ModuleType, *rows: dict[str, Any], zones: tuple[str, ...] = ("cpu-0-0", "skin-therm")) -> Any:
     nulls: dict[str, str] = {}
     evidence = make.evidence(samples=tuple(make.sample(**row) for row in rows), zones=zones)
-    return made.thermal_of(replace(evidence, battery_before=CHARGING), make.facts(), nulls), nulls
+    return thermal_of(replace(evidence, battery_before=CHARGING), make.facts(), nulls), nulls
 
 
 def test_temperatures_are_those_of_the_leading_zone(make: ModuleType) -> None:
@@ -152,7 +154,7 @@ def test_clocks_are_told_as_shares_of_what_the_cores_can(make: ModuleType) -> No
 
 def test_the_record_calls_a_cell_throttled_when_the_rule_does(make: ModuleType) -> None:
     rows = (make.sample(), make.sample(cap_khz=(1_790_000, 2_400_000)))
-    found = made.thermal_of(make.evidence(samples=rows), make.facts(), {})
+    found = thermal_of(make.evidence(samples=rows), make.facts(), {})
     assert found is not None
     assert found.throttled is False
     assert make.codes(make.evidence(samples=rows)) == []
@@ -179,7 +181,7 @@ def test_there_is_no_thermal_section_without_samples(make: ModuleType) -> None:
 def output(make: ModuleType, **over: Any) -> Any:
     evidence = make.evidence(**over)
     nulls: dict[str, str] = {}
-    return made.output_of(evidence, evidence.plan, nulls), nulls
+    return output_of(evidence, evidence.plan, nulls), nulls
 
 
 def test_answers_are_matched_whatever_their_case(make: ModuleType) -> None:

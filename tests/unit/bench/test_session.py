@@ -19,7 +19,7 @@ from harness.bench.cool import Cooled
 from harness.bench.phone import ConnectedPhone
 from harness.bench.session import PhoneSession
 from harness.core.errors import AdbFailedError, FarmError, PhoneLostError, ProbeError
-from harness.core.ids import utc_now
+from harness.core.ids import content_id, utc_now
 from harness.core.provider import Endpoint
 from harness.core.reasons import Reason
 from harness.core.transport import ShellResult
@@ -443,12 +443,22 @@ def test_every_field_of_the_config_changes_the_cells_id(make: ModuleType) -> Non
         "context_tokens": 1,
         "warmups": 2,
         "repeats": 3,
+        "duration_s": 60.0,
+        "load_rounds": 3,
     }
     assert set(other) == set(CellConfig.model_fields) - {"sampler"}
     ids = {cell_id_of("p", model(), bundle(), base)}
     for field, value in other.items():
         ids.add(cell_id_of("p", model(), bundle(), base.model_copy(update={field: value})))
     assert len(ids) == len(other) + 1
+
+
+def test_a_cell_keeps_the_id_that_a_version_before_duration_and_load_rounds_gave_it(make: ModuleType) -> None:
+    config = cell_config(cells_of(make.plan())[0], make.plan())
+    old = {k: v for k, v in config.model_dump(mode="json").items() if k not in ("duration_s", "load_rounds")}
+    of_old = {"phone": "p", "model": model().folder.hash, "bundle": bundle().hash, "runner": "farm_runner"}
+    plain = config.model_copy(update={"duration_s": None, "load_rounds": 1})
+    assert cell_id_of("p", model(), bundle(), plain) == content_id({**of_old, "config": old})
 
 
 def test_phone_model_and_bundle_change_the_cells_id(make: ModuleType) -> None:

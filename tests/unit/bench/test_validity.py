@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.bench.validity import judge, lowest_cap_ratio, repeated_loop
+from harness.bench.steady import lowest_cap_ratio
+from harness.bench.text_rules import repeated_loop
+from harness.bench.validity import judge
 from harness.core.reasons import Reason
 
 Bend = Callable[[list[dict[str, Any]]], object]

@@ -64,7 +64,7 @@ def test_a_plan_with_the_least_there_must_be_has_the_defaults(tmp_path: Path) ->
             GOOD.replace('"cpu"', '"cpu", "npu"'),
             "FILE: backends.1: input should be 'cpu', 'opencl' or 'vulkan', not 'npu'",
         ),
-        (GOOD + 'kind = "forever"\n', "FILE: kind: input should be 'burst', not 'forever'"),
+        (GOOD + 'kind = "forever"\n', "FILE: kind: input should be 'burst' or 'sustained', not 'forever'"),
         (GOOD + "schema = 2\n", "FILE: schema: input should be 1, not 2"),
         (GOOD + "repeats = 0\n", "FILE: repeats: input should be greater than or equal to 1, not 0"),
         (GOOD + "generate_tokens = [1]\n", "FILE: generate_tokens.0: input should be greater than or equal to 2"),
@@ -102,7 +102,18 @@ def test_a_plan_with_the_least_there_must_be_has_the_defaults(tmp_path: Path) ->
         (GOOD + '[engine]\nuse_mmap = "yes"\n', "FILE: engine.use_mmap: input should be a valid boolean, not 'yes'"),
         (GOOD + '[[ask]]\nquestion = "x"\nexpect = "("\n', "FILE: ask.0.expect: it is no regular expression"),
         (GOOD + '[[ask]]\nquestion = "x"\n', "FILE: the key 'ask.0.expect' is missing"),
-        (GOOD + "context_tokens = [5]\n", "FILE: context_tokens.0: input should be 0, not 5"),
+        (
+            GOOD + "context_tokens = [-1]\n",
+            "FILE: context_tokens.0: input should be greater than or equal to 0, not -1",
+        ),
+        (GOOD + 'affinity = ["fast"]\n', "FILE: affinity.0: string should match pattern"),
+        (GOOD + 'kind = "sustained"\n', "FILE: a sustained plan needs duration_s, and only a sustained one has it"),
+        (GOOD + "duration_s = 9.0\n", "FILE: a sustained plan needs duration_s, and only a sustained one has it"),
+        (
+            GOOD + 'kind = "sustained"\nduration_s = 600.0\n',
+            "FILE: cell_timeout_s is 600: it must be longer than duration_s",
+        ),
+        (GOOD + "repeats_max = 9\n", "FILE: repeats_max needs cv_limit"),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_said_in_one_sentence(tmp_path: Path, text: str, says: str) -> None:

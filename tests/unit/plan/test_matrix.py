@@ -88,3 +88,16 @@ def test_an_engine_value_that_is_swept_twice_is_one_cell() -> None:
 )
 def test_a_cells_label_says_what_it_is(over: dict[str, Any], label: str) -> None:
     assert [cell.label for cell in cells(**over)] == [label]
+
+
+def test_cores_and_history_are_axes_of_cpu_cells_and_stand_in_the_label() -> None:
+    plan = Plan.model_validate(
+        {
+            "models": ["toy"], "backends": ["cpu", "opencl"], "threads": [2], "affinity": ["any", "big"],
+            "context_tokens": [0, 1024],
+        }
+    )  # fmt: skip
+    assert {cell.label for cell in cells_of(plan)} == {
+        "cpu-t2-low-p64-g32", "cpu-t2-abig-low-p64-g32", "opencl-low-p64-g32",
+        "cpu-t2-low-c1024-p64-g32", "cpu-t2-abig-low-c1024-p64-g32", "opencl-low-c1024-p64-g32",
+    }  # fmt: skip

@@ -1,0 +1,52 @@
+"""Rules about the phone while it measured: cool, awake and at its own speed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from harness.bench.evidence import Evidence, Objection
+from harness.core.reasons import Reason
+from harness.payload.probe_events import RunLog
+
+# CLOCK_BOOTTIME runs during sleep, CLOCK_MONOTONIC does not; both are read one after the other.
+_SLEEP_MS = 100.0
+# The probe sleeps between its samples and does little: a phone that lets it wait for so long let everything wait.
+_STANDSTILL_MS = 2000.0
+THROTTLED_CAP = 0.97
+
+
+def phone_was_steady(evidence: Evidence) -> Iterator[Objection]:
+    """The phone started cool, did not sleep and did not lower its clocks."""
+    if evidence.started_hot:
+        yield Objection(Reason.HOT_START, evidence.started_hot)
+    start, end = evidence.run.start, evidence.run.end
+    if start is not None and end is not None:
+        slept_ms = ((end.boot_ns - start.boot_ns) - (end.mono_ns - start.mono_ns)) / 1e6
+        if slept_ms > _SLEEP_MS:
+            yield Objection(Reason.SUSPENDED, f"the phone slept {slept_ms:.0f} ms during the run")
+    still_ms = longest_standstill_ms(evidence.run)
+    if still_ms > _STANDSTILL_MS or evidence.stood_still:
+        yield Objection(Reason.SUSPENDED, f"the phone stood still for {still_ms:.0f} ms during the run")
+    fell = lowest_cap_ratio(evidence.run)
+    if fell is not None and fell < THROTTLED_CAP:
+        yield Objection(Reason.THROTTLED, f"the clock's cap fell to {fell:.0%} of what it was at the start")
+
+
+def longest_standstill_ms(run: RunLog) -> float:
+    """Return by how much the probe was late with a sample at worst: while it stands still, everything does."""
+    if run.start is None:
+        return 0.0
+    stamps = [sample.mono_ns for sample in run.samples]
+    gaps = [(after - before) / 1e6 for before, after in itertools.pairwise(stamps)]
+    return max(0.0, max(gaps, default=0.0) - run.start.interval_ms)
+
+
+def lowest_cap_ratio(run: RunLog) -> float | None:
+    """Return the lowest cap of any core's clock relative to its own at the start; ``None`` when none is readable."""
+    caps = [sample.cap_khz for sample in run.samples if any(sample.cap_khz)]
+    if not caps:
+        return None
+    first = caps[0]
+    ratios = [now / then for row in caps for now, then in zip(row, first, strict=False) if now and then]
+    return min(ratios) if ratios else None
