@@ -46,6 +46,8 @@ ABIS_32 = {"x86_64": "x86", "aarch64": "armeabi-v7a", "arm64": "armeabi-v7a", "a
 #: MNN's numbers for backends; 13 is the CPU backend with its half-precision or int8 extension.
 BACKEND_CODES = {0: "cpu", 13: "cpu", 1: "metal", 2: "cuda", 3: "opencl", 5: "nnapi", 6: "opengl", 7: "vulkan"}
 SESSION_INFO_BACKENDS = 2
+#: How many tokens ``--margins`` names behind the chosen one.
+RIVALS = 6
 #: What MNN prints when it silently takes another backend (source/core/Schedule.cpp and the OpenCL runtime).
 FALLBACK = re.compile(
     r"Can't Find type=\d+ backend|Don't support \d+|init error, fallback|Parsing OpenCL symbols error"
@@ -110,6 +112,12 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--ask-tokens", type=at_least(1), default=64, help="longest answer to a plain --ask TEXT")
     parser.add_argument(
         "--require-backend", action="store_true", help="time nothing when the engine took another backend"
+    )
+    parser.add_argument(
+        "--margins",
+        action="store_true",
+        help="tell of every token which ones came nearest and how far behind; costs time, so the engine's own loop is "
+        "left out",
     )
     parser.add_argument("--work-dir", type=Path, help="fresh folder for the engine's caches (default: the current one)")
     options = parser.parse_args(argv)
@@ -396,10 +404,11 @@ def stop_tokens(tokenizer: Path) -> list[int]:
 class Model:
     """The loaded model, stepped token by token."""
 
-    def __init__(self, engine: Any, stops: Sequence[int], output: EngineOutput) -> None:
+    def __init__(self, engine: Any, stops: Sequence[int], output: EngineOutput, margins: bool = False) -> None:
         self.engine = engine
         self.stops = stops
         self.output = output
+        self.margins = margins
 
     def prompt(self, text: str, length: int) -> list[int]:
         """Return exactly ``length`` token ids of ``text``, with the tokenizer's own prefix in front."""
@@ -442,6 +451,7 @@ class Model:
         """
         token_ids: list[int] = []
         times: list[float] = []
+        margins: list[list[list[float]]] = []
         sample_s = prefill_s = 0.0
         finish, fed, failure = "length", ids, ""
         while len(token_ids) < limit:
@@ -458,6 +468,8 @@ class Model:
                 break
             now = time.perf_counter()
             sample_s += now - computed
+            if self.margins:
+                margins.append(self.rivals(logits, token, ban_stops))
             if not token_ids:
                 prefill_s = computed - before
             token_ids.append(token)
@@ -479,6 +491,7 @@ class Model:
             "token_ids": token_ids,
             "text": self.text(token_ids),
             "rss_bytes": rss_bytes(),
+            **({"margins": margins} if self.margins else {}),
             "engine_prefill_ms": None,
             "engine_decode_ms": None,
             "engine_gen_tokens": None,
@@ -507,6 +520,15 @@ class Model:
         if top == 0.0 and not row.any():
             return -1, "the logits are all zero"
         return best, ""
+
+    def rivals(self, logits: Any, token: int, ban_stops: bool) -> list[list[float]]:
+        """Return the tokens nearest behind the chosen one, and how far behind each one's logit is."""
+        row = logits.read()
+        row = row.reshape(-1, row.shape[-1])[-1]
+        barred = {token, *self.stops} if ban_stops else {token}
+        nearest = row.argpartition(-min(len(row), RIVALS + len(barred)))[-RIVALS - len(barred) :]
+        gaps = sorted((float(row[token] - row[n]), int(n)) for n in nearest if int(n) not in barred)
+        return [[n, round(gap, 4)] for gap, n in gaps[:RIVALS]]
 
     def text(self, token_ids: Sequence[int]) -> str:
         """Return the text of all tokens together: one character may be spread over several of them."""
@@ -581,7 +603,7 @@ def load(mnn: Any, options: argparse.Namespace, work_dir: Path, output: EngineOu
         "rss_bytes": rss_bytes(),
         "cache_before_bytes": cache_before,
     }
-    return Model(engine, stops, output), fields
+    return Model(engine, stops, output, options.margins), fields
 
 
 def prove_backend(mnn: Any, asked: str, configured: str | None, work_dir: Path, output: EngineOutput) -> dict[str, Any]:
@@ -713,7 +735,7 @@ class Work:
                 raise
             events.emit("generation", index=index, kind=kind, **made)
         events.stage = "engine_loop"
-        wanted = self.speeds and not self.history and self.options.duration_s is None
+        wanted = self.speeds and not self.history and self.options.duration_s is None and not self.options.margins
         return self.model.engine_loop(self.prompt, self.options.generate_tokens) if wanted else None
 
     def steps(self) -> Iterator[tuple[str, str, int]]:
