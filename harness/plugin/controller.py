@@ -22,6 +22,7 @@ from harness.report.frames import write_csv
 from harness.report.html import write_report
 from harness.report.junit import write_junit
 from harness.report.meanwhile import in_short
+from harness.report.recommend_text import choices_of, lines_of
 from harness.report.summary import headline, summary_table
 from harness.report.text import plural
 from harness.store.schema import CellRecord
@@ -177,6 +178,8 @@ class Controller:
         for note in self.run.notes:
             terminalreporter.write_line(note)
         terminalreporter.write_line(headline(records, len(self.run.members)), bold=True)
+        for line in lines_of(choices_of(records, self.run.request.plan_values)):
+            terminalreporter.write_line(line)
         for line in in_short(list(self.run.folder.records()), records):
             terminalreporter.write_line(line, yellow=True)
         unfinished = self.run.unfinished(records)

@@ -78,7 +78,11 @@ IDENTITY: Final = (
     Column("warmups", _COUNT, "config", "warmups", ""),
     Column("repeats", _COUNT, "config", "repeats", ""),
     Column("golden", _TEXT, "output", "golden", "right answers of questions asked"),
+    Column("golden_ci95_low", _FIGURE, "", "", "95 % interval of their share, lower end"),
+    Column("golden_ci95_high", _FIGURE, "", "", "95 % interval of their share, upper end"),
+    Column("golden_set", _TEXT, "output", "golden_set", "set of questions and its hash"),
     Column("output_match", _TEXT, "output", "match", "policy by which the text was compared"),
+    Column("output_matched_tokens", _COUNT, "output", "matched_tokens", "the same as the reference's, from the start"),
     Column("warnings", _TEXT, "", "", "codes of what else happened in it, joined by semicolons"),
     Column("raw", _TEXT, "", "raw", "folder below the run folder"),
 )
@@ -135,6 +139,9 @@ def cells_frame(records: Iterable[CellRecord]) -> pd.DataFrame:
 def _row(record: CellRecord) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
     row |= {column.name: _plain(record, column) for column in IDENTITY if column.path}
+    share = value_at(record, "output", "golden_ci95")
+    if share is not None:
+        row["golden_ci95_low"], row["golden_ci95_high"] = share
     row["warnings"] = ";".join(warning_codes(record)) or None
     if record.verdict is Verdict.OK:
         row |= {column.name: _plain(record, column) for column in MEASURED if column.path}

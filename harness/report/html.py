@@ -23,6 +23,7 @@ from harness.report.cells import by_phone, cell_label, phone_labels
 from harness.report.chart import for_script, interval, plotly_source, speed_chart
 from harness.report.fleet import fleet_table
 from harness.report.meanwhile import events
+from harness.report.recommend_text import choices_of, tables_of, tolerance_of
 from harness.report.summary import headline
 from harness.report.text import listing, number, plural, visible
 from harness.store.runfolder import RunFolder, write_atomically
@@ -87,6 +88,8 @@ def report_html(
             events=events(records if attempts is None else attempts, info.still_left_out),
             events_shown=_EVENTS_SHOWN,
             fleet=fleet_table(info, labels),
+            choices=tables_of(choices_of(records, info.plan), labels),
+            tolerance=tolerance_of(info.plan),
             chart=chart,
             figure=Markup(for_script(chart.figure)) if chart.figure else None,  # noqa: S704 -- escaped by for_script
             tables=tables,
