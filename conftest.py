@@ -48,13 +48,13 @@ def _state_of_its_own(request: pytest.FixtureRequest, tmp_path_factory: pytest.T
 
 @pytest.fixture(scope="session")
 def farm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of the test's own (phones, locks, models), but with the programs built before: they take long."""
+    """A cache of the test's own (phones, locks, models), but with the programs built and texts computed before."""
     return _new_cache(tmp_path_factory)
 
 
 def _new_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("cache")
-    for shared in ("probe", "synthetic", "models"):
+    for shared in ("probe", "synthetic", "models", "references"):
         (root / shared).symlink_to(cache_dir(shared))
     return root
 

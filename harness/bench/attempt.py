@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import secrets
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from harness.bench.account import Account
@@ -19,25 +21,29 @@ from harness.bench.evidence import Evidence, Objection
 from harness.bench.phone import ConnectedPhone
 from harness.bench.phone_log import read_phone_log
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
+from harness.bench.reference import NOT_COMPARED, find_reference
+from harness.bench.said import write_answers
 from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
+from harness.bench.text_rules import text_findings
 from harness.bench.turn import turn
 from harness.bench.validity import judge
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, PhoneError, ProbeError
 from harness.core.log import phone_logger
 from harness.core.reasons import Reason
-from harness.core.transport import checked
+from harness.core.transport import PushItem, checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
 from harness.phone.battery import Battery
 from harness.phone.charge import read_battery
 from harness.phone.thermal import Meaning, trip_limits
-from harness.plan.matrix import PlannedCell
+from harness.plan.golden import golden_allowance_s
+from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Cool, Plan
 from harness.runners.events import parse_runner_output
-from harness.runners.farm_runner import build_command
+from harness.runners.farm_runner import ASK_FILE, ask_file, build_command
 
 CLEAN_UP_S = 60.0
 Say = Callable[[str], None]
@@ -132,8 +138,10 @@ class Attempt:
                 account.note("cool_down", cooled.note)
             run = self._run_on_phone(bundle_dir, model_dir)
             battery_after = self._battery_after()
-        end = run.end
-        well = end is not None and end.why == "exit" and end.exit_code == 0
+            end = run.end
+            well = end is not None and end.why == "exit" and end.exit_code == 0
+            # Still in its turn: this computer's processor may be the one that other phones of the group measure on.
+            found = find_reference(session.context, account.cell, session.say) if well else NOT_COMPARED
         account.evidence = Evidence(
             cell=account.cell,
             plan=self._plan,
@@ -146,7 +154,11 @@ class Attempt:
             phone_log=b"" if well else self._keep_phone_log(),
             battery_before=session.battery,
             battery_after=battery_after,
+            reference=found.reference,
+            reference_why=found.why,
         )
+        account.notes += [*found.findings, *text_findings(account.evidence)]
+        write_answers(account.evidence, self._plan, account.raw_dir() / "answers.jsonl")
         return judge(account.evidence)
 
     def _bring_payloads(self) -> tuple[str, str]:
@@ -166,12 +178,13 @@ class Attempt:
         make = ["mkdir", "-p", work]
         deadline = Deadline(CLEAN_UP_S, "making the work folder", transport.name)
         checked(transport.shell(make, deadline=deadline), transport.name, make)
+        self._bring_questions(work)
         lease, zones, trip = self._phone.lease, self._phone.facts.zones, self._plan.trip
         limits_c: dict[Meaning, float] = {"skin": trip.skin_c, "battery": trip.battery_c}
         spec = RunSpec(
             argv=argv,
             work_dir=work,
-            deadline_s=self._plan.cell_timeout_s,
+            deadline_s=self._plan.cell_timeout_s + golden_allowance_s(account.cell, self._plan),
             silence_s=self._plan.silence_s,
             trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
@@ -192,6 +205,17 @@ class Attempt:
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
         return run
+
+    def _bring_questions(self, work: str) -> None:
+        """Bring the golden set to the work folder of a cell that is asked it."""
+        if not (self._account.cell.leads and self._plan.golden.ask):
+            return
+        transport = self._phone.transport
+        deadline = Deadline(CLEAN_UP_S, "bringing the golden set", transport.name)
+        with tempfile.TemporaryDirectory(prefix="mnn-farm-") as folder:
+            file = Path(folder) / ASK_FILE
+            file.write_bytes(ask_file(self._plan))
+            transport.push([PushItem(file, f"{work}/{ASK_FILE}")], deadline=deadline)
 
     def _watching(self) -> Callable[[Event], None]:
         progress = Progress(self._session.say, self._account.cell, self._plan)
@@ -236,7 +260,7 @@ class Progress:
     def __init__(self, say: Say, cell: PlannedCell, plan: Plan) -> None:
         self._say = say
         self._what = f"{cell.model} {cell.label}"
-        self._total = plan.warmups + plan.repeats + len(plan.ask)
+        self._total = plan.warmups + plan.repeats + len(questions_of(cell, plan))
         self._done = 0
 
     def __call__(self, event: Event) -> None:

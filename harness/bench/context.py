@@ -35,7 +35,7 @@ def cell_config(cell: PlannedCell, plan: Plan) -> CellConfig:
         precision=cell.precision,
         memory=cell.memory,
         engine=dict(cell.engine),
-        prompt_hash=prompt_hash(plan),
+        prompt_hash=prompt_hash(plan, cell),
         prompt_tokens=cell.prompt_tokens,
         generate_tokens=cell.generate_tokens,
         context_tokens=cell.context_tokens,

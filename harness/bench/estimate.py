@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.payload.models import ModelFolder
-from harness.plan.matrix import PlannedCell
+from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Plan
 from harness.plan.tiers import TierName
 
@@ -20,6 +20,6 @@ def estimate_s(cell: PlannedCell, plan: Plan, model: ModelFolder, tier: TierName
     """Return seconds for one cell, without waiting and cooling."""
     token_s = max(model.weight_bytes / _BYTES_PER_S[tier], _LEAST_MS_PER_TOKEN / 1000)
     generation_s = cell.prompt_tokens * token_s / _PREFILL_SPEEDUP + cell.generate_tokens * token_s
-    asked_s = sum(ask.max_tokens for ask in plan.ask) * token_s
+    asked_s = sum(ask.max_tokens for ask in questions_of(cell, plan)) * token_s
     load_s = _START_S + model.weight_bytes / _LOAD_BYTES_PER_S
     return load_s + (plan.warmups + plan.repeats) * generation_s + asked_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from harness.bench.match import Reference
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.phone.battery import Battery
@@ -18,7 +19,8 @@ class Evidence:
     """All that is known of a cell that ran.
 
     ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
-    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken.
+    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken. ``reference`` is what
+    the same model says on this computer, ``reference_why`` why that is not known.
     """
 
     cell: PlannedCell
@@ -32,6 +34,8 @@ class Evidence:
     phone_log: bytes = b""
     battery_before: Battery | None = None
     battery_after: Battery | None = None
+    reference: Reference | None = None
+    reference_why: str = "the plan compares with no reference"
 
     @property
     def timed(self) -> tuple[Generation, ...]:

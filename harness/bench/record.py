@@ -33,9 +33,6 @@ ALWAYS_NULL = {
     "burst_tps": "a burst cell has no sustained phase to compare with",
     "sustained_tps": "a burst cell has no sustained phase",
     "sustained_ratio": "a burst cell has no sustained phase",
-    "reference": "the plan compares with no reference",
-    "match": "the plan compares with no reference",
-    "matched_tokens": "the plan compares with no reference",
 }
 
 
@@ -90,11 +87,17 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
 
 
 def samples_of(evidence: Evidence) -> tuple[Sample, ...]:
-    """Return every generation, raw. Timed ones that lie far from the others are marked, not dropped."""
+    """Return every generation, raw. Timed ones that lie far from the others are marked, not dropped.
+
+    The answers to a golden set are dozens and no measurements: they lie in ``raw``.
+    """
+    of_set = {id(answer) for answer in evidence.told.of_kind("answer")[len(evidence.plan.ask) :]}
     kept = [
         generation
         for generation in evidence.told.generations
-        if _usable_or_none(generation.ttft_ms) is not None and _usable_or_none(generation.prefill_ms) is not None
+        if id(generation) not in of_set
+        and _usable_or_none(generation.ttft_ms) is not None
+        and _usable_or_none(generation.prefill_ms) is not None
     ]
     speeds = [decode_tps(generation) if _usable(generation) else None for generation in kept]
     timed = {n: tps for n, tps in enumerate(speeds) if tps is not None and kept[n].kind == "timed"}

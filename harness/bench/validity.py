@@ -16,8 +16,9 @@ from harness.bench.evidence import Evidence, Objection, Rule
 from harness.bench.metrics import decode_tps, prefill_tps, speed
 from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_time, wrong_times
 from harness.bench.steady import phone_was_steady
-from harness.bench.text_rules import output_is_language
+from harness.bench.text_rules import output_is_language, output_matches_reference
 from harness.core.reasons import Reason
+from harness.plan.matrix import questions_of
 
 # Times are taken in two processes: a generation's own times may exceed its run's wall time by rounding only.
 _CLOCK_SLACK_MS = 50.0
@@ -68,7 +69,7 @@ def runner_said_something(evidence: Evidence) -> Iterator[Objection]:
         return
     told = evidence.told
     broken = [line for line in told.junk if line.lstrip().startswith('{"event"')]
-    asked = [ask.question for ask in evidence.plan.ask]
+    asked = [ask.question for ask in questions_of(evidence.cell, evidence.plan)]
     answered = [said.question for said in told.of_kind("answer")]
     if told.hello is None or told.load is None or told.end is None:
         missing = "hello, load or end is missing in the runner's output"
@@ -81,7 +82,7 @@ def runner_said_something(evidence: Evidence) -> Iterator[Objection]:
             Reason.UNPARSED_OUTPUT, f"asked were {evidence.plan.most_repeats} timed generations, told were {numbers}"
         )
     elif len(answered) != len(asked) or any(q not in (None, a) for q, a in zip(answered, asked, strict=True)):
-        yield Objection(Reason.UNPARSED_OUTPUT, f"the runner answered {answered}, asked were {asked}")
+        yield Objection(Reason.UNPARSED_OUTPUT, f"the runner answered {answered}, asked were {asked}"[:1000])
 
 
 def told_twice_or_unasked(evidence: Evidence) -> bool:
@@ -217,6 +218,7 @@ RULES: tuple[Rule, ...] = (
     tokens_were_generated,
     speed_is_possible,
     output_is_language,
+    output_matches_reference,
     phone_was_steady,
     repeats_agree,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.plan.model import Plan
+from harness.plan.model import Ask, Plan
 
 # On GPU backends MNN's thread number is a mode mask, not a count: 68 = wide tuning (4) + buffer memory (64) for
 # OpenCL, 4 = wide tuning for Vulkan, which knows no 64 (MNN documentation, LLM chapter).
@@ -95,6 +95,14 @@ def cells_of(plan: Plan) -> list[PlannedCell]:
             cells.append(replace(cell, leads=cell.configuration not in led))
             led.add(cell.configuration)
     return cells
+
+
+def questions_of(cell: PlannedCell, plan: Plan) -> tuple[Ask, ...]:
+    """Return everything that a cell is asked after its timed generations, in that order.
+
+    The golden set judges a configuration, so only the first cell of each is asked it.
+    """
+    return (*plan.ask, *(plan.golden.ask if cell.leads else ()))
 
 
 def _engine_settings(plan: Plan) -> Iterator[dict[str, bool | int | str]]:

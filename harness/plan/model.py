@@ -153,18 +153,6 @@ class Reference(_Strict):
         return self.policy, self.prefix_tokens
 
 
-class Golden(_Strict):
-    """Questions with known answers that judge a configuration: a fast one that answers wrongly is shown as such."""
-
-    set: str = Field("none", min_length=1, description="a set of profiles/golden, a TOML file, or none")
-    tolerance: float = Field(
-        0.05,
-        ge=0,
-        le=1,
-        description="a configuration is not recommended when its share of right answers is lower by more",
-    )
-
-
 class Roofline(_Strict):
     """The physical limit of decoding: how fast the phone's memory can be read."""
 
@@ -187,6 +175,19 @@ class Ask(_Strict):
         except re.error as error:
             raise ValueError(f"it is no regular expression: {error}") from error
         return value
+
+
+class Golden(_Strict):
+    """Questions with known answers that judge a configuration: a fast one that answers wrongly is shown as such."""
+
+    set: str = Field("none", min_length=1, description="a set of profiles/golden, a TOML file, or none")
+    tolerance: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="a configuration is not recommended when its share of right answers is lower by more",
+    )
+    ask: list[Ask] = Field(default_factory=list, description="the questions; read from the set when a run begins")
 
 
 _Count = Annotated[int, Field(ge=1, le=131072)]

@@ -14,6 +14,7 @@ import pytest
 from harness.core.errors import ConfigError
 from harness.payload.bundle import Bundle, default_bundle, read_bundle
 from harness.payload.models import ModelFolder, find_model, read_model
+from harness.plan.golden import golden_names, with_golden
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
 from harness.plan.model import Plan, plan_options
 from harness.plugin.timebox import stop_at
@@ -35,6 +36,7 @@ _WITH_VALUE = (
     "--budget",
     "--wait-lease",
     "--adb",
+    "--golden",
 )
 
 
@@ -101,6 +103,12 @@ def add_options(parser: pytest.Parser) -> None:
         "--wait-lease",
         metavar="S",
         help="wait up to S seconds for a phone that somebody else is using (default: 0, it is left out)",
+    )
+    group.addoption(
+        "--golden",
+        metavar="FILE|NAME",
+        help="questions with expected patterns that judge each configuration: a TOML file of your own with [[ask]] "
+        f"tables (question, expect, max_tokens), or one of {', '.join(golden_names())}, none (default: the plan's)",
     )
     group.addoption(
         "--dry-run-plan",
@@ -216,6 +224,7 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
         plan = make_plan(head.plan, PLAN_OF_RUN, overrides)
     else:
         plan = load_plan(find_plan(name), overrides)
+    plan = with_golden(plan, config.getoption("golden"))
     sources: Mapping[str, Source] = head.models if head is not None and not given else {}
     models = {wanted: read_model(_model_path(wanted, sources.get(wanted))) for wanted in plan.models}
     hashes = [model.folder.hash for model in models.values()]

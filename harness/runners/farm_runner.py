@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from harness.core.ids import content_id
 from harness.payload.bundle import Bundle
-from harness.plan.matrix import PlannedCell
-from harness.plan.model import Ask, Plan
+from harness.plan.matrix import PlannedCell, questions_of
+from harness.plan.model import Plan
 
 # The text from which prompts of an exact token count are cut: plain sentences, so that tokens are of usual length.
 PROMPT_TEXT = (
@@ -18,9 +20,13 @@ PROMPT_TEXT = (
 )
 
 
-def prompt_hash(plan: Plan) -> str:
-    """Hash of everything the model is asked, 16 hex digits."""
-    asked = [[ask.question, ask.max_tokens] for ask in plan.ask]
+# The questions of a golden set, in the work folder: too many for a command line.
+ASK_FILE = "questions.jsonl"
+
+
+def prompt_hash(plan: Plan, cell: PlannedCell) -> str:
+    """Hash of everything the model is asked in a cell, 16 hex digits."""
+    asked = [[ask.question, ask.max_tokens] for ask in questions_of(cell, plan)]
     return content_id({"text": hashlib.sha256(PROMPT_TEXT.encode()).hexdigest(), "ask": asked})[:16]
 
 
@@ -36,9 +42,10 @@ def build_command(
     argv += ["--generate-tokens", str(cell.generate_tokens), "--context-tokens", str(cell.context_tokens)]
     argv += ["--load-rounds", str(plan.load_rounds), "--warmups", str(plan.warmups), "--require-backend"]
     argv += _how_long(plan)
-    for key, value in sorted(cell.engine.items()):
-        argv += ["--engine", f"{key}={json.dumps(value)}"]
-    argv += [part for ask in plan.ask for part in _ask(ask)]
+    argv += _engine_keys(cell.engine)
+    argv += [part for ask in plan.ask for part in ("--ask", _question(ask.question, ask.max_tokens))]
+    if cell.leads and plan.golden.ask:
+        argv += ["--ask-file", f"{work_dir}/{ASK_FILE}"]
     return (*argv, *bundle.manifest.extra_args)
 
 
@@ -51,5 +58,40 @@ def _how_long(plan: Plan) -> list[str]:
     return argv
 
 
-def _ask(ask: Ask) -> list[str]:
-    return ["--ask", json.dumps({"text": ask.question, "tokens": ask.max_tokens})]
+def reference_command(
+    program: Sequence[str],
+    model_dir: str,
+    work_dir: str,
+    *,
+    threads: int,
+    precision: str,
+    memory: str,
+    lengths: tuple[int, int, int],
+    engine: Mapping[str, bool | int | str],
+    questions: Sequence[tuple[str, int]],
+) -> tuple[str, ...]:
+    """Return the command that computes a reference on this computer: each text once, with its margins.
+
+    ``lengths`` are prompt, generated and context tokens. The questions go by a file in ``work_dir``, which is written.
+    """
+    file = Path(work_dir) / ASK_FILE
+    file.write_text("".join(f"{_question(text, tokens)}\n" for text, tokens in questions), encoding="utf-8")
+    prompt_tokens, generate_tokens, context_tokens = map(str, lengths)
+    argv = [*program, "--model", model_dir, "--backend", "cpu", "--threads", str(threads)]
+    argv += ["--precision", precision, "--memory", memory, "--work-dir", work_dir, "--prompt-text", PROMPT_TEXT]
+    argv += ["--prompt-tokens", prompt_tokens, "--generate-tokens", generate_tokens, "--context-tokens", context_tokens]
+    argv += ["--warmups", "0", "--repeats", "1", "--margins", "--ask-file", str(file)]
+    return (*argv, *_engine_keys(engine))
+
+
+def ask_file(plan: Plan) -> bytes:
+    """Return the file with the golden set's questions, one JSON object a line."""
+    return "".join(f"{_question(ask.question, ask.max_tokens)}\n" for ask in plan.golden.ask).encode()
+
+
+def _engine_keys(engine: Mapping[str, bool | int | str]) -> list[str]:
+    return [part for key, value in sorted(engine.items()) for part in ("--engine", f"{key}={json.dumps(value)}")]
+
+
+def _question(text: str, tokens: int) -> str:
+    return json.dumps({"text": text, "tokens": tokens})

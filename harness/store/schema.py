@@ -235,8 +235,9 @@ class Answer(_Frozen):
 class Output(_Frozen):
     """What came out. ``text`` is the answer to the plan's first question, else the first timed generation.
 
-    ``match`` is the policy that held against the reference, or ``differs``; ``matched_tokens`` how many tokens of the
-    prefix are the same, in the generation where it is shortest. ``golden`` counts right answers, ``golden_ci95`` is the
+    ``match`` is the policy that held against the reference, ``near_tie`` where it held but for a token that the
+    reference finds nearly as likely, or ``differs``; ``matched_tokens`` how many tokens are the same from the start on,
+    in the timed generation where they are fewest. ``golden`` counts right answers, ``golden_ci95`` is the
     interval of their share, ``golden_set`` names the set of questions and its hash.
     """
 

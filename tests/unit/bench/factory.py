@@ -39,6 +39,7 @@ def plan(**over: Any) -> Plan:
             "warmups": 1,
             "repeats": 2,
             "ask": [{"question": "Capital of Peru?", "expect": "lima"}],
+            "reference": {"policy": "off"},
             **over,
         }
     )

@@ -11,17 +11,20 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from filelock import FileLock, Timeout
 
+from harness.bench import attempt
 from harness.bench import session as bench_session
 from harness.bench.account import Account
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.cool import Cooled
 from harness.bench.phone import ConnectedPhone
+from harness.bench.reference import Found
 from harness.bench.session import PhoneSession
 from harness.core.errors import AdbFailedError, FarmError, PhoneLostError, ProbeError
 from harness.core.ids import content_id, utc_now
 from harness.core.provider import Endpoint
-from harness.core.reasons import Reason
+from harness.core.reasons import Reason, Verdict
 from harness.core.transport import ShellResult
 from harness.payload.bundle import Bundle, BundleManifest
 from harness.payload.folder import PayloadFile, PayloadFolder
@@ -32,7 +35,7 @@ from harness.phone.identity import Identity
 from harness.plan.matrix import cells_of
 from harness.plan.model import Cool
 from harness.store.runfolder import RunFolder
-from harness.store.schema import CellConfig, CellRecord
+from harness.store.schema import CellConfig, CellRecord, Finding
 
 PHONE_ID = "5c0ffee0-0000-4000-8000-000000000001"
 
@@ -52,6 +55,7 @@ class FakeTransport:
 
     def __init__(self) -> None:
         self.commands: list[list[str]] = []
+        self.pushed: dict[str, bytes] = {}
         self.fails_on: str | None = None
 
     def shell(self, argv: Any, **_: object) -> ShellResult:
@@ -61,6 +65,9 @@ class FakeTransport:
         if argv[0] == "sh" and "printf" in argv[2]:  # the ladder's handshake
             return ShellResult(7, argv[3].encode(), b"")
         return ShellResult(0, b"", b"")
+
+    def push(self, items: Any, **_: object) -> None:
+        self.pushed |= {item.remote: item.local.read_bytes() for item in items}
 
     def state(self) -> str:
         return "device"
@@ -492,3 +499,57 @@ def test_the_questions_change_the_cells_id_and_what_is_expected_does_not(make: M
     assert of(ask=[ask]) != of(ask=[{**ask, "question": "Capital of Chile?"}])
     assert of(ask=[ask]) != of(ask=[{**ask, "max_tokens": 8}])
     assert of(ask=[ask]) != of(ask=[])
+
+
+def test_the_golden_set_is_brought_to_the_work_folder_and_has_time_of_its_own(
+    make: ModuleType, session: Callable[..., Any]
+) -> None:
+    told = make.events()
+    told.insert(-1, make.generation(4, "answer", tokens=4, question="One?", text="1", finish="eos"))
+    golden = {"set": "mine", "ask": [{"question": "One?", "expect": "^1$", "max_tokens": 4}]}
+    here = session(make.run(make.lines(told)), golden=golden)
+    record = here.run()
+    assert record.verdict is Verdict.OK, record.detail
+    assert (record.output.golden, record.output.golden_set.split()[0]) == ("1/1", "mine")
+    [spec] = here.probe.specs
+    file = spec.argv[spec.argv.index("--ask-file") + 1]
+    assert here.transport.pushed == {file: b'{"text": "One?", "tokens": 4}\n'}
+    assert file.startswith(f"{spec.work_dir}/")
+    assert spec.deadline_s == make.plan().cell_timeout_s + 5 + 4 / 2
+    answers = (here.folder.path / record.raw / "answers.jsonl").read_text().splitlines()
+    assert [json.loads(line)["text"] for line in answers] == ["Lima.", "1"]
+
+
+def test_the_reference_is_computed_in_the_turn_of_the_phones_group_and_a_failure_is_a_warning(
+    make: ModuleType, session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MNN_FARM_CACHE", str(tmp_path / "cache"))
+    here = session(make.run(make.lines(make.events())), reference={"policy": "prefix"})
+    phone = here.session.phone
+    here.session.phone = replace(phone, endpoint=replace(phone.endpoint, contention_group="shared"))
+    alone: list[bool] = []
+
+    def compute(context: Any, cell: Any, say: Any) -> Found:
+        try:
+            FileLock(tmp_path / "cache" / "locks" / "measure-shared.lock").acquire(timeout=0)
+        except Timeout:
+            alone.append(True)
+        finding = Finding(code="no_reference", severity="warning", title="no room")
+        return Found(why="there is no reference: no room", findings=(finding,))
+
+    monkeypatch.setattr(attempt, "find_reference", compute)
+    record = here.run()
+    assert alone == [True]
+    assert record.verdict is Verdict.OK
+    assert "no_reference" in [finding.code for finding in record.findings]
+    assert record.output.match is None
+    assert record.nulls["match"] == "there is no reference: no room"
+
+
+def test_a_run_that_did_not_end_well_is_compared_with_nothing(
+    make: ModuleType, session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "find_reference", lambda *_: pytest.fail("it was looked for"))
+    record = session(make.run(make.lines(make.events()), exit_code=3), reference={"policy": "prefix"}).run()
+    assert record.verdict is Verdict.FAILED
+    assert record.nulls["match"] == "the run did not end well: there is no text to compare"

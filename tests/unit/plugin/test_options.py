@@ -161,3 +161,24 @@ def test_the_time_and_patience_of_a_run() -> None:
 def test_patience_is_a_number_of_seconds(text: str) -> None:
     with pytest.raises(ConfigError, match=f"--wait-lease {text}: it is no number of seconds"):
         read_request(config(plan="smoke", wait_lease=text), NOW)
+
+
+def test_the_command_line_names_the_golden_set_and_the_plan_holds_its_questions(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[[ask]]\nquestion = "One?"\nexpect = "1"\n')
+    request = read_request(config(plan="quick", golden=str(file)), NOW)
+    assert [ask.question for ask in request.plan.golden.ask] == ["One?"]
+    assert request.plan_values["golden"]["ask"][0]["question"] == "One?"
+    assert len(read_request(config(plan="quick"), NOW).plan.golden.ask) >= 50
+    assert read_request(config(plan="quick", golden="none"), NOW).plan.golden.ask == []
+
+
+def test_a_resumed_run_asks_what_it_asked_though_the_file_is_gone(tmp_path: Path) -> None:
+    ask = {"question": "One?", "expect": "1", "max_tokens": 4}
+    begun = head(find_model("tiny-llama"), golden={"set": str(tmp_path / "gone.toml"), "ask": [ask]})
+    assert [each.question for each in read_request(config(), NOW, begun).plan.golden.ask] == ["One?"]
+
+
+def test_a_golden_set_needs_phones_to_ask() -> None:
+    assert needs_devices(config(golden="general")) == "--golden"
+    assert join_values(["--golden", "mine.toml"]) == ["--golden=mine.toml"]

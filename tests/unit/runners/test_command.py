@@ -33,6 +33,11 @@ def command(bundle: Bundle | None = None, **over: Any) -> tuple[str, ...]:
     return build_command(bundle or default_bundle(), "/b", "/m", "/w", cells_of(chosen)[0], chosen)
 
 
+def hash_of(**over: Any) -> str:
+    chosen = plan(**over)
+    return prompt_hash(chosen, cells_of(chosen)[0])
+
+
 def test_the_runner_understands_every_option(runner: ModuleType) -> None:
     asked = [{"question": 'Say "ü", [x] & $HOME?', "expect": ".", "max_tokens": 9}, {"question": "?", "expect": "."}]
     argv = command(
@@ -64,9 +69,7 @@ def test_a_program_of_its_own_is_started_without_python() -> None:
 
 def test_the_hash_of_what_is_asked_is_short_and_follows_the_questions() -> None:
     ask = {"question": "A?", "expect": "."}
-    hashes = [
-        prompt_hash(plan(ask=asks)) for asks in ([], [ask], [{**ask, "max_tokens": 5}], [{**ask, "question": "B?"}])
-    ]
+    hashes = [hash_of(ask=asks) for asks in ([], [ask], [{**ask, "max_tokens": 5}], [{**ask, "question": "B?"}])]
     assert len(set(hashes)) == 4
     assert all(len(one) == 16 for one in hashes)
-    assert prompt_hash(plan(ask=[ask])) == prompt_hash(plan(ask=[{**ask, "expect": "other"}], threads=[1]))
+    assert hash_of(ask=[ask]) == hash_of(ask=[{**ask, "expect": "other"}], threads=[1])
