@@ -6,13 +6,13 @@ from types import ModuleType
 from typing import Any, cast
 
 import pytest
-from harness.payload.probe_files import Residency
 
 from harness.bench.cold import cache_grew, cold_spec, loads_of, start_cold, wants_cold_start
 from harness.bench.evidence import ColdStart
 from harness.core.errors import PhoneLostError, ProbeError
 from harness.core.reasons import Reason
 from harness.payload.probe import RunSpec
+from harness.payload.probe_files import Residency
 from harness.plan.matrix import cells_of
 from harness.runners.events import Generation, Load
 
@@ -57,10 +57,10 @@ def figures(make: ModuleType, cold: ColdStart | None, **over: Any) -> tuple[Mapp
 
 
 def test_the_first_cell_of_a_configuration_starts_cold_and_on_a_gpu_every_cell(make: ModuleType) -> None:
-    plan = make.plan(backends=["cpu", "opencl"], threads=[1, 2], prompt_tokens=[8, 16])
+    plan = make.plan(cold_start=True, backends=["cpu", "opencl"], threads=[1, 2], prompt_tokens=[8, 16])
     starts = {cell.label for cell in cells_of(plan) if wants_cold_start(cell, plan)}
     assert starts == {"cpu-t1-low-p8-g32", "opencl-low-p8-g32", "opencl-low-p16-g32"}
-    assert not any(wants_cold_start(cell, make.plan(cold_start=False)) for cell in cells_of(plan))
+    assert not any(wants_cold_start(cell, make.plan()) for cell in cells_of(plan))
 
 
 def test_a_cold_start_shares_the_caches_of_its_cell_and_not_the_events() -> None:
@@ -83,7 +83,7 @@ def test_a_model_that_comes_from_storage_gives_the_times_of_its_first_use(make: 
             Residency(1000, 0, {"/models/toy/a": "EACCES"}),
             "not all of the model's files could be dropped from the phone's file cache",
         ),
-        (ProbeError("toy-1", "no such folder"), "the cold start failed: no such folder"),
+        (ProbeError("toy-1", "no such folder"), "the cold start failed: toy-1: no such folder"),
     ],
 )
 def test_a_start_that_is_not_proven_cold_is_no_figure(make: ModuleType, residency: Any, why: str) -> None:
@@ -114,14 +114,14 @@ def test_cold_and_warm_loads_stand_beside_each_other(make: ModuleType) -> None:
 
 
 def test_what_was_not_measured_says_why(make: ModuleType) -> None:
-    found, nulls = figures(make, None)
+    found, nulls = figures(make, None, the_plan=make.plan(cold_start=True))
     assert found == {"load_cold_ms": None, "first_use_ms": None, "tuning_ms": None, "load_ms": 300.0}
     assert nulls == {
         "load_cold_ms": "the first cell of this configuration has it",
         "first_use_ms": "the first cell of this configuration has it",
         "tuning_ms": "the CPU backend has no tuning step",
     }
-    _, nulls = figures(make, None, the_plan=make.plan(cold_start=False))
+    _, nulls = figures(make, None, the_plan=make.plan())
     assert nulls["load_cold_ms"] == "the plan asks for no cold start"
     _, nulls = figures(make, ColdStart(LOAD, FIRST, "the phone does not tell"))
     assert nulls["first_use_ms"] == "the phone does not tell"
