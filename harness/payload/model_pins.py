@@ -62,7 +62,7 @@ def write_pin(folder: Path, content: PayloadFolder, source: str, engine_version:
     pin = Pin(files, iso(utc_now()), source, engine_version)
     place = pin_file(folder)
     scratch = place.with_name(f".{place.name}.tmp-{secrets.token_hex(4)}")
-    value = {"schema": SCHEMA, "folder": str(folder.resolve()), **asdict(pin)}
+    value = {"schema": SCHEMA, "folder": folder.resolve().name, **asdict(pin)}
     value["files"] = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in files]
     try:
         scratch.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")

@@ -108,7 +108,7 @@ def test_a_folder_is_pinned_where_it_lies_and_not_changed_by_it(toy: Path, tmp_p
     before = read_folder(toy).hash
     place = pin_in_place(toy)
     assert place.parent == tmp_path / "state" / "pins"
-    assert json.loads(place.read_text())["folder"] == str(toy)
+    assert json.loads(place.read_text())["source"] == str(toy)
     found = read_model(toy)
     assert (found.folder.hash, found.pinned) == (before, True)
 
