@@ -24,15 +24,19 @@ def models_list(as_json: Json = False) -> None:
     rows: list[dict[str, Any]] = []
     for name in here_models():
         path = model_path(name)
-        pinned = read_pin(path) is not None if path is not None else None
-        rows.append({"name": name, "path": str(path) if path is not None else None, "pinned": pinned})
+        row: dict[str, Any] = {"name": name, "path": str(path) if path is not None else None, "pinned": None}
+        try:
+            row["pinned"] = read_pin(path) is not None if path is not None else None
+        except ConfigError as error:
+            row["problem"] = str(error)
+        rows.append(row)
     if as_json:
         print_json({"models": rows})
         return
     for row in rows:
         here = row["path"] or f"not here yet: mnn-farm models fetch {row['name']}"
-        says = {True: "  pinned", False: "  not pinned", None: ""}[row["pinned"]]
-        say(f"{row['name']}  {here}{says}")
+        says = {True: "pinned", False: "not pinned", None: row.get("problem", "")}[row["pinned"]]
+        say(f"{row['name']}  {here}  {says}".rstrip())
 
 
 @app.command("fetch", epilog="Example: mnn-farm models fetch smollm2-135m")
