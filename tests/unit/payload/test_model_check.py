@@ -15,6 +15,7 @@ from harness.core.errors import ConfigError
 from harness.core.resources import data_root
 from harness.payload.mnn_graph import read_graph
 from harness.payload.mnn_tokenizer import read_tokenizer
+from harness.payload.model_pins import pin_file
 from harness.payload.models import read_model, verify_model
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 99\n"
@@ -46,6 +47,15 @@ def test_a_whole_model_has_no_problems_and_its_facts(kit: ModuleType, tmp_path: 
         "tokenizer_tokens": 32,
         "engine_version": "3.6.1",
     }
+
+
+def test_a_folder_that_cannot_be_hashed_and_its_broken_pin_are_told_beside_the_rest(
+    kit: ModuleType, tmp_path: Path
+) -> None:
+    folder = kit.write_model(tmp_path / "toy", {"precision": "best"})
+    pin_file(folder).write_text("{")
+    (folder / "away").symlink_to("/etc/hostname")
+    assert [found[0] for found in checks(folder)] == ["setting_unknown", "file_unreadable", "pin_unreadable"]
 
 
 def test_half_a_weight_file_is_told_with_both_lengths(kit: ModuleType, tmp_path: Path) -> None:
