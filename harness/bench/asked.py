@@ -8,7 +8,6 @@ only this tells whether it did it.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,25 +36,27 @@ _NOTES = tuple(
 )
 _SEEN = re.compile(
     r"(?:backend\s*[:=]\s*(?P<backend>\w+)[\s,;]+)?(?:precision\s*[:=]\s*(?P<precision>\w+)[\s,;]+)?"
-    r"(?:text|output|answer)\s*[:=]\s*(?P<looks>ok|good|fine|correct|right|garbled|garbage|gibberish|broken|empty|wrong)\b",
+    r"(?:text|output|answer|reply|response)\s*(?:[:=]|is|was|looks)\s*(?P<quote>(?P<looks>[^\W\d_]+).*|.+)",
     re.IGNORECASE,
 )
 _GOOD = ("ok", "good", "fine", "correct", "right")
+_BAD = ("garbled", "garbage", "gibberish", "nonsense", "mojibake", "乱码", "broken", "empty", "repeated", "wrong")
 _EXIT = re.compile(r"(?:exit (?:status|code)|rc)\s*[:=]\s*(?P<code>-?\d{1,10})\b", re.IGNORECASE)
 _REALLY = re.compile(
-    r"(?:actual(?:ly)?|real(?:ly)?|counted)\b[^:=]{0,30}tokens?\b[^:=]{0,20}[:=]\s*"
-    r"(?P<low>\d{1,9})(?:\s*(?:\.\.+|-|–|to)\s*(?P<high>\d{1,9}))?",
+    r"(?:(?:actual(?:ly)?|real(?:ly)?|counted)\b[^:=]{0,30}tokens?\b[^:=]{0,20}[:=]|gen_seq_len\s*[:=]|\bonly)\s*"
+    r"(?P<low>\d{1,9})(?:\s*(?:\.\.+|-|–|to)\s*(?P<high>\d{1,9}))?(?P<unit>\s*(?:new |generated )?tokens?\b)?",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True)
 class TextSeen:
-    """A person's word on a text that is not in the capture itself."""
+    """A person's note on a text: ``looks`` is what they call it, or ``quote`` what they copied of it."""
 
     backend: str | None
     precision: str | None
-    looks: str
+    looks: str | None
+    quote: str
     line: str
 
     @property
@@ -86,13 +87,13 @@ def read_asked(lines: Sequence[Line]) -> Asked:
     notes = [line.comment for line in lines if line.comment]
     tool, arguments = commands[0] if commands else (None, [])
     backends = _backends(tool, arguments) if tool is not None else ()
-    seen = tuple(
-        TextSeen(match["backend"], match["precision"], match["looks"].lower(), note)
-        for note in notes
-        if (match := _SEEN.search(note)) is not None
-    )
+    seen = tuple(_seen(match, note) for note in notes if (match := _SEEN.search(note)) is not None)
     exits = [int(match["code"]) for note in notes if (match := _EXIT.search(note))]
-    counts = [match for note in notes if (match := _REALLY.search(note))]
+    counts = [
+        match
+        for note in notes
+        if (match := _REALLY.search(note)) and (match["unit"] or not match.group().lower().startswith("only"))
+    ]
     return Asked(
         tool=tool,
         backends=backends or _noted(notes),
@@ -103,14 +104,18 @@ def read_asked(lines: Sequence[Line]) -> Asked:
     )
 
 
+def _seen(match: re.Match[str], note: str) -> TextSeen:
+    word = (match["looks"] or "").lower()
+    looks = word if word in _GOOD or word in _BAD else None
+    return TextSeen(match["backend"], match["precision"], looks, "" if looks else match["quote"], note)
+
+
 def _command(line: Line) -> tuple[str, list[str]] | None:
     """Return the tool and its arguments of a line that holds a command."""
     if line.tag is not None or not _COMMAND.match(line.text):
         return None
-    try:
-        words = shlex.split(line.text)
-    except ValueError:
-        words = line.text.split()
+    # A command for `adb shell` stands in quotes as a whole.
+    words = line.text.replace('"', " ").replace("'", " ").split()
     for place, word in enumerate(words):
         file = word.rsplit("/", 1)[-1]
         name = file if file in _TOOLS else file.removesuffix(".out").removesuffix(".exe")

@@ -113,11 +113,14 @@ def _odd_lines(scene: Scene, broken: Objection | None) -> Iterator[Judged]:
 
 
 def _noted_texts(scene: Scene) -> Iterator[Judged]:
-    """Yield a person's word on each text that is not in the output."""
+    """Yield what a person's notes tell of texts: their word on one, or one that they copied and that is broken."""
     for seen in scene.asked.seen:
         name = " ".join(part for part in ("text", seen.backend, seen.precision) if part)
-        reason = None if seen.good else Reason.OUTPUT_WRONG if seen.looks == "wrong" else Reason.OUTPUT_DEGENERATE
-        yield Judged(name, None, "", reason, f"somebody who saw the text calls it {seen.looks}", seen.line)
+        if seen.looks is not None:
+            reason = None if seen.good else Reason.OUTPUT_WRONG if seen.looks == "wrong" else Reason.OUTPUT_DEGENERATE
+            yield Judged(name, None, "", reason, f"somebody who saw the text calls it {seen.looks}", seen.line)
+        elif wrong := degenerate(seen.quote):
+            yield Judged(name, None, "", Reason.OUTPUT_DEGENERATE, wrong, seen.line)
 
 
 def _whole(scene: Scene, figures: Sequence[Judged], broken: Objection | None) -> Judged:

@@ -102,16 +102,17 @@ def backend_was_not_replaced(scene: Scene) -> Objection | None:
 
 def driver_had_no_error(scene: Scene) -> Objection | None:
     """The GPU's driver reported no error. What led to a fallback is told by that."""
-    errors = find_gpu_errors(scene.log) if find_fallback(scene.log) is None else []
-    if not errors:
+    errors = _but_fallbacks(find_gpu_errors(scene.log))
+    if not errors or find_fallback(scene.log) is not None:
         return None
     return Objection(Reason.GPU_DRIVER_ERROR, f"the GPU's driver reported an error: {errors[0]}", errors[0])
 
 
 def engine_had_no_error(scene: Scene) -> Objection | None:
     """The engine reported no error, and the exit status is 0 where it is told."""
-    errors = find_errors(scene.log) if scene.tools.correct is None or find_fallback(scene.log) is None else []
-    if errors:
+    errors = _but_fallbacks(find_errors(scene.log))
+    # A comparison whose backend was replaced compared nothing: the fallback is the cause.
+    if errors and (scene.tools.correct is None or find_fallback(scene.log) is None):
         no_shape = any(line.text.strip() == "inputDims:" for line in scene.lines) and "Resize error" in errors[0]
         hint = " (no input shape was given)" if no_shape else ""
         return Objection(Reason.ENGINE_ERROR, f"the engine reported an error: {errors[0]}{hint}", errors[0])
@@ -149,10 +150,8 @@ def ran_where_asked(figure: Figure, scene: Scene) -> Objection | None:
 
 def text_is_language(figure: Figure, scene: Scene) -> Objection | None:
     """What the model wrote, where the tool shows it, is neither empty nor a loop nor garbled."""
-    if figure.text is None or (not figure.text and not figure.tokens):
-        return None
-    wrong = degenerate(figure.text)
-    return Objection(Reason.OUTPUT_DEGENERATE, wrong, figure.text[:200]) if wrong else None
+    wrong = "" if figure.text is None else degenerate(figure.text)
+    return Objection(Reason.OUTPUT_DEGENERATE, wrong, (figure.text or "")[:200]) if wrong else None
 
 
 def value_is_a_number(figure: Figure, scene: Scene) -> Objection | None:
@@ -320,6 +319,11 @@ FIGURE_RULES: tuple[FigureRule, ...] = (
     repeats_agree,
     tokens_were_counted,
 )
+
+
+def _but_fallbacks(errors: list[str]) -> list[str]:
+    """Leave out the lines that admit a fallback: what ran then may have run well, elsewhere."""
+    return [line for line in errors if find_fallback(line.encode()) is None]
 
 
 def _fallback(asked: str | None, mark: FallbackMark) -> Objection:

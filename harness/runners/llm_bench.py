@@ -34,6 +34,8 @@ _OLD_LINE = re.compile(
     rf"(?:[\s,]+(?P<two>{_NUMBER})(?:\s*{_PLUS_MINUS}\s*(?P<std_two>{_NUMBER}))?)?(?:\s*{_UNIT})?",
     re.IGNORECASE,
 )
+# "pp64: 200.5 ± 1.5 t/s", as people copy rows out of a table.
+_LOOSE = re.compile(r"((?:pp\d+\+)?tg\d+|pp\d+)\s*[:=]?\s+(\d.*/s)")
 _OLD_LIKE = re.compile(r"prompt\s*=\s*\d+[\s,]+decode\s*=\s*\d+")
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>B|KiB|MiB|GiB|TiB)")
 _SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -143,7 +145,8 @@ def parse_bench(lines: Sequence[Line]) -> BenchLog:
                 found = ()
         else:
             header = None if _NEW_OUTPUT.match(text) else header
-            found = _old_row(text)
+            loose = _LOOSE.fullmatch(text)
+            found = _old_row(text) if loose is None else _bare_row(loose.groups(), text, counts)
         if found is None:
             unread.append(line.raw.strip()[:300])
         else:
@@ -184,12 +187,17 @@ def _table_row(text: str, header: tuple[str, ...] | None, counts: bool) -> Seque
     looks = [cell.strip() for cell in text.strip("|").split("|")]
     if not any(_is_test(cell) or _SPEED.search(cell) for cell in looks):
         return ()
-    # Without a header a line speaks for itself only if it says which number is which: one test, one speed with unit.
-    speeds = [match for cell in looks if (match := _SPEED.fullmatch(cell)) and match["unit"]]
-    tests = [cell for cell in looks if _is_test(cell)]
-    if cells is None or len(cells) != 2 or len(speeds) != 1 or len(tests) != 1:
+    return None if cells is None else _bare_row(cells, text, counts)
+
+
+def _bare_row(cells: Sequence[str], text: str, counts: bool) -> Sequence[BenchRow] | None:
+    """Return the row of a line without a header: it speaks for itself only as one test and one speed with its unit."""
+    if len(cells) != 2 or not _is_test(cells[0]):
         return None
-    row = _row({"test": tests[0], "t/s": speeds[0].group()}, text, counts)
+    speed = _SPEED.fullmatch(cells[1])
+    if speed is None or not speed["unit"]:
+        return None
+    row = _row({"test": cells[0], "t/s": cells[1]}, text, counts)
     return None if row is None else (row,)
 
 
