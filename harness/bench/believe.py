@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.bench.asked import Asked
+from harness.bench.engine_log import find_compiled
 from harness.bench.evidence import Objection
 from harness.bench.figures import Figure
 from harness.bench.scene import Scene, read_scene
@@ -91,14 +92,14 @@ def _in_favour(figure: Figure, scene: Scene) -> str:
         says.append(f"the engine made {figure.made}")
     elif scene.asked_backend(figure) is None:
         says.append("which backend was asked for is not told, and no other than the CPU is spoken of")
+    if figure.phase == "prefill" and figure.took_s is not None and find_compiled(scene.log) is not None:
+        says.append("a GPU's kernels were compiled in this run: its prefill may hold that time")
     if figure.phase == "latency":
         says.append("the output was not checked")
     elif figure.text is None:
         says.append("the output was not seen: this tool prints no text, or it went elsewhere")
     else:
-        says.append(
-            f"{figure.tokens} tokens counted by the engine in one run, no spread is known; the text is language"
-        )
+        says.append(f"{figure.tokens} tokens counted in one run, so that no spread is known; the text is language")
     return "; ".join(says)
 
 

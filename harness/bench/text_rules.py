@@ -23,6 +23,7 @@ from harness.bench.engine_log import (
 )
 from harness.bench.evidence import Objection
 from harness.bench.figures import Figure
+from harness.bench.neighbours import faster_than_prefill, impossible_pair
 from harness.bench.physics import beyond_physics
 from harness.bench.scene import Scene
 from harness.bench.text_ends import ended_badly
@@ -38,10 +39,6 @@ _BACKENDS = {"cpu", "metal", "cuda", "opencl", "opengl", "vulkan", "hexagon", "n
 _ANY = "auto"
 # Backends whose runtime compiles kernels on the phone and keeps them in a file.
 _COMPILING = {"opencl", "vulkan"}
-# How much decode speeds of one configuration may differ beyond what their contexts explain: noise and heat.
-_SLACK = 1.5
-# A shorter prompt is hardly a batch: decode may be as fast as its prefill.
-_BATCH_TOKENS = 32
 # Summaries round times to hundredths of a second.
 _ROUNDING_S = 0.0051
 _WRONG_USE = re.compile(r"invalid parameter for argument|Parse arguments error|Invalid model config path|Invalid json")
@@ -206,43 +203,14 @@ def speed_is_possible(figure: Figure, scene: Scene) -> Objection | None:
     return None
 
 
+def decode_is_slower_than_prefill(figure: Figure, scene: Scene) -> Objection | None:
+    """A decoded token reads all weights, a prefill reads them once for many tokens."""
+    return faster_than_prefill(figure, scene.figures)
+
+
 def neighbours_agree(figure: Figure, scene: Scene) -> Objection | None:
-    """Decode is slower than prefill, and falls with the length of the context no faster than that grows.
-
-    A token costs the weights, which is the same for all, and its context: with twice the context it takes at most twice
-    as long and never less. A rate whose tokens were counted is not doubted for one whose were not.
-    """
-    if figure.phase != "decode" or figure.value is None:
-        return None
-    for other in scene.figures:
-        if (
-            other is figure
-            or other.group != figure.group
-            or other.value is None
-            or (figure.counted and not other.counted)
-        ):
-            continue
-        if not math.isfinite(other.value) or other.value <= 0:
-            continue
-        if other.phase == "prefill" and other.prompt_tokens >= _BATCH_TOKENS and figure.value > other.value * _SLACK:
-            detail = f"decode ({figure.value:g} tok/s) cannot be faster than prefill ({other.value:g} tok/s)"
-            return Objection(Reason.IMPLAUSIBLE_SPEED, detail, figure.evidence)
-        if other.phase == "decode" and _too_far_apart(figure, other):
-            detail = (
-                f"{figure.value:g} tok/s after {figure.prompt_tokens} tokens and {other.value:g} tok/s after "
-                f"{other.prompt_tokens} are not possible beside each other: generations probably ended early, and "
-                f"tokens that never came were counted"
-            )
-            return Objection(Reason.IMPLAUSIBLE_SPEED, detail, other.evidence)
-    return None
-
-
-def _too_far_apart(one: Figure, two: Figure) -> bool:
-    short, long = sorted((one, two), key=lambda figure: figure.prompt_tokens + (figure.tokens or 0))
-    if short.value is None or long.value is None:
-        return False
-    contexts = [max(figure.prompt_tokens + (figure.tokens or 0), 1) for figure in (short, long)]
-    return long.value > short.value * _SLACK or short.value > long.value * _SLACK * contexts[1] / contexts[0]
+    """Decode falls with the length of the context, and no faster than that grows."""
+    return impossible_pair(figure, scene.figures)
 
 
 def backend_is_proven(figure: Figure, scene: Scene) -> Objection | None:
@@ -314,6 +282,7 @@ FIGURE_RULES: tuple[FigureRule, ...] = (
     value_is_a_number,
     counted_tokens_are_enough,
     speed_is_possible,
+    decode_is_slower_than_prefill,
     neighbours_agree,
     backend_is_proven,
     repeats_agree,
@@ -335,5 +304,5 @@ def _mixture(scene: Scene) -> Objection | None:
     mixed = find_mixed(scene.log)
     if not mixed:
         return None
-    detail = f"{len(mixed)} kinds of operators were left to the CPU: what ran is a mixture"
+    detail = f"operators were left to the CPU ({len(mixed)} in all): what ran is a mixture"
     return Objection(Reason.BACKEND_FALLBACK, detail, mixed[0])

@@ -74,7 +74,7 @@ def _backwards(text: str, period: int) -> zip[tuple[str, str]]:
 
 def _garbled(text: str) -> str:
     # An answer cut off within a character ends in one replacement; tabs and line ends are no control characters here.
-    broken = [char for char in text.rstrip(_REPLACEMENT) if _is_broken(char)]
+    broken = [char for char in text.removesuffix(_REPLACEMENT) if _is_broken(char)]
     if len(broken) >= 4 and len(broken) * 12 >= len(text):
         return f"{len(broken)} of {len(text)} characters are unreadable ({broken[0]!r}, …)"
     for word in _MOJIBAKE:

@@ -120,6 +120,9 @@ def test_every_case_about_figures_gets_its_reason() -> None:
             judged[path.name[:2]] = believe(body).whole.reason
             assert believe(path.read_bytes()).whole.reason is judged[path.name[:2]]
     assert judged == CASE_REASONS
+    (inflated,) = CASES.glob("17*.txt")
+    uncounted = b"".join(line for line in inflated.read_bytes().splitlines(True) if b"actual" not in line)
+    assert set(reasons(believe(uncounted))) == {"implausible_speed"}
 
 
 def test_clean_rows_are_believed_and_what_was_not_seen_is_said() -> None:

@@ -55,6 +55,7 @@ BAD = {
     "zeros": "0" * 120,
     "control": "b\x00e\x01a\x02r\x03s\x04",
     "half-unreadable": "be\ufffda\ufffdr\ufffds \ufffd\ufffdp",
+    "chat": "User: hi\n\nA: 的！#￥\ufffd\ufffd\ufffd锟斤拷锟斤拷\ufffd\ufffd",
     "private": "\ue000\ue001 bear \ue002\ue003\ue004",
     "salad": "beмедвеاخ熊dרpθ зиدбrवв שkΩn تbдr הxж",
     "mojibake": "锟斤拷锟斤拷锟斤拷 熊",
