@@ -27,7 +27,7 @@ BACKEND_CODES = {
 }
 
 _FALLBACK = re.compile(
-    rb"Can't Find type=\d+ backend, use (?P<used>\d+) instead"
+    rb"Can(?:'|\xe2\x80\x99)t Find type=\d+ backend(?:, use (?P<used>\d+) instead)?"
     rb"|type=\d+ backend don't Support Low Power, use (?P<used2>\d+) instead"
     rb"|Don't support \d+\s*$"
     rb"|init error, fallback|Parsing OpenCL symbols error|CL ERROR CODE : -1001\b"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.bench.engine_log import BACKEND_CODES
 from harness.runners.llm_bench import BenchLog, BenchRow
 from harness.runners.llm_demo import DemoLog
+from harness.runners.mnn_app import AppSpeed
 from harness.runners.mnn_tools import ToolLog
 
 SPEED, TIME = "tok/s", "ms"
@@ -123,6 +124,26 @@ def _of_demo(number: int, log: DemoLog) -> Iterator[Figure]:
                 took_s=took_s,
                 text=log.text if log.text_seen else None,
             )
+
+
+def app_figures(speeds: Sequence[AppSpeed]) -> tuple[Figure, ...]:
+    """Return the figures of MNN's apps. A prefill's tokens are those of the prompt, also where they are not told."""
+    return tuple(
+        Figure(
+            name=f"app {speed.phase}",
+            value=speed.tps,
+            unit=SPEED,
+            evidence=speed.line,
+            phase=speed.phase,
+            std=speed.std,
+            prompt_tokens=(speed.tokens or 0) if speed.phase == "prefill" else 0,
+            tokens=speed.tokens if speed.asked is None else speed.asked,
+            counted=speed.tokens is not None,
+            group=("app",),
+            took_s=speed.took_s,
+        )
+        for speed in speeds
+    )
 
 
 def tool_figures(log: ToolLog) -> tuple[Figure, ...]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from harness.bench.asked import Asked, read_asked
 from harness.bench.engine_log import BACKEND_CODES
-from harness.bench.figures import Figure, bench_figures, demo_figures, tool_figures
+from harness.bench.figures import Figure, app_figures, bench_figures, demo_figures, tool_figures
 from harness.runners.lines import Line, read_lines
 from harness.runners.llm_bench import BenchLog, parse_bench
 from harness.runners.llm_demo import DemoLog, answer, parse_demo
+from harness.runners.mnn_app import parse_app
 from harness.runners.mnn_tools import ToolLog, parse_tools
 
 # An engine that was asked for the CPU opens no such file (llm.cpp, since 3.1).
@@ -80,11 +81,16 @@ def read_scene(output: bytes | str, asked: Asked, cv_limit: float) -> Scene:
         bench=bench,
         demos=demos,
         tools=tools,
-        figures=of_bench + demo_figures(demos) + tool_figures(tools),
+        figures=of_bench + demo_figures(demos) + tool_figures(tools) + _of_apps(lines, demos),
         unread=bench.unread + tools.unread + tuple(line for demo in demos for line in demo.unread),
         contradictions=contradictions,
         cv_limit=cv_limit,
     )
+
+
+def _of_apps(lines: tuple[Line, ...], demos: tuple[DemoLog, ...]) -> tuple[Figure, ...]:
+    """Return the figures of apps; a summary of ``llm_demo`` says "decode speed", too, and is read as that."""
+    return () if any(demo.summary for demo in demos) else app_figures(parse_app(lines))
 
 
 def _without_head(lines: tuple[Line, ...]) -> tuple[Line, ...]:

@@ -261,7 +261,8 @@ def repeats_agree(figure: Figure, scene: Scene) -> Objection | None:
 
 def tokens_were_counted(figure: Figure, scene: Scene) -> Objection | None:
     """The rate is one of tokens that came out."""
-    if figure.phase in ("latency", "comparison") or (figure.counted and (figure.tokens or 0) > 1):
+    of_prompt = figure.phase == "prefill" and figure.tokens is None
+    if figure.phase in ("latency", "comparison") or of_prompt or (figure.counted and (figure.tokens or 0) > 1):
         return None
     if figure.tokens is None:
         detail = "how many tokens came out is not told"

@@ -45,7 +45,8 @@ _SEPARATOR = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 _TESTS, _SPEEDS = ("test", "llm_demo"), ("t/s", "speed(tok/s)")
 _LOADING = "loadingTime(s)"
 _INTEGER, _SWITCH, _LEVEL = r"\d{1,9}", r"true|false|on|off|0|1", r"Low|Normal|High"
-# What each column's cells look like; a header with another name is not this tool's.
+_ALWAYS = ("model", "modelSize", "backend", "threads")
+# What each column's cells look like.
 _COLUMNS = {
     "model": r".*",
     "modelSize": _SIZE.pattern,
@@ -167,7 +168,9 @@ def _header(text: str) -> tuple[str, ...] | None:
     if not any(cell in _SPEEDS or cell in _TESTS or cell == "modelSize" for cell in cells):
         return None
     names = set(cells)
-    whole = text.endswith("|") and len(names) == len(cells) and names <= set(_COLUMNS)
+    # Columns of newer versions, and those that people add, are no harm where the tool's own are all there.
+    known = names <= set(_COLUMNS) or set(_ALWAYS) <= names
+    whole = text.endswith("|") and len(names) == len(cells) and known
     pair = [sum(cell in group for cell in cells) for group in (_TESTS, _SPEEDS)]
     fits = pair == [1, 1] and not ("llm_demo" in names and "t/s" in names)
     return tuple(cells) if whole and fits else ()
@@ -217,7 +220,7 @@ def _tokens(cell: str) -> tuple[int, int] | None:
 
 
 def _row(cells: dict[str, str], text: str, counts: bool) -> BenchRow | None:
-    if not all(_CELLS[name].fullmatch(cell) for name, cell in cells.items()):
+    if not all(_CELLS[name].fullmatch(cell) for name, cell in cells.items() if name in _CELLS):
         return None
     test = cells.get("test") or cells.get("llm_demo") or ""
     tokens = _tokens(test)

@@ -43,7 +43,7 @@ _ENGINE = re.compile(
     r"Memory alloc|Cache invalid|OpenCL |CL ERROR|LLVM ERROR|File not exist|Unable to open|load tokenizer|"
     r"tokenizer_type|main, \d+, cost time|config path is |prompt file is |load \S+\.mnn|Compute Shape|"
     r"(?:The Creator |Vulkan )?[Dd]on't support|beyond cl_image|Error: |Build program|getKernel: |"
-    r"Segmentation fault|Aborted|Killed|Usage: |User: $"
+    r"CPU Group: |Segmentation fault|Aborted|Killed|Usage: |User: $"
 )
 # The engine's words behind a piece of the answer on the same line.
 _EMBEDDED = re.compile(r"\[Error\]: |CL ERROR CODE :|LLVM ERROR: ")

@@ -106,6 +106,13 @@ def test_a_row_without_a_header_counts_only_if_it_names_its_unit() -> None:
     assert (numbers(broken), len(broken.unread)) == ([], 2)
 
 
+def test_columns_that_are_not_known_are_no_harm() -> None:
+    (row,) = parse(
+        HEAD.replace("test", "newOption | test") + " speedup (t/s) |", PP.replace("pp48", "7 | pp48") + " +3 |"
+    ).rows
+    assert (row.speeds[0].tps, row.settings) == (211.25, (("newOption", "7"), ("speedup (t/s)", "+3")))
+
+
 @pytest.mark.parametrize("line", ["pp40: 12.50 ± 0.50 t/s", "pp40 12.50 +/- 0.50 tok/s"])
 def test_a_row_that_somebody_copied_is_read(line: str) -> None:
     assert parse(line).rows == (BenchRow("pp40", 40, 0, (BenchSpeed("prefill", 12.5, 0.5, True),), line),)
@@ -159,7 +166,7 @@ def test_the_spread_is_found_however_its_sign_was_saved(separator: str) -> None:
         (HEAD, PP.replace("| Low ", "")),
         (HEAD.replace(" test |", ""), PP),
         (HEAD.replace("t/s", "requests/s"), PP),
-        (HEAD.replace("precision", "params"), PP),
+        (HEAD.replace("modelSize", "size"), PP),
         (HEAD.replace("model |", "test |"), PP),
         (HEAD[:-2], PP),
     ],
