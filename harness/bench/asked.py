@@ -27,7 +27,7 @@ _TOOLS = (
 )
 # Where the tools for single models take the MNNForwardType, counted from the first argument.
 _FORWARD_AT = {"MNNV2Basic": 3, "ModuleBasic": 3, "timeProfile": 2, "benchmark.out": 3, "backendTest": 1}
-_COMMAND = re.compile(rf"(?:# ?command:|.*?[$#] ).*?\b(?:{'|'.join(map(re.escape, _TOOLS))})\b")
+_COMMAND = re.compile(rf"(?:# ?command:|.*?[$#] |(?=\./)).*?\b(?:{'|'.join(map(re.escape, _TOOLS))})\b")
 _SHELL = {"|", ">", ">>", "2>", "2>&1", "&&", ";", "&", "||", "<"}
 # "requested backend: opencl", "llm backend: opencl", "backend_type=vulkan"; the first kind that is there counts.
 _NOTES = tuple(
@@ -83,7 +83,7 @@ class Asked:
 
 def read_asked(lines: Sequence[Line]) -> Asked:
     """Return what the command line and the notes of a capture tell."""
-    commands = [command for line in lines if (command := _command(line)) is not None]
+    commands = [command for line in lines if (command := command_of(line)) is not None]
     notes = [line.comment for line in lines if line.comment]
     tool, arguments = commands[0] if commands else (None, [])
     backends = _backends(tool, arguments) if tool is not None else ()
@@ -110,7 +110,7 @@ def _seen(match: re.Match[str], note: str) -> TextSeen:
     return TextSeen(match["backend"], match["precision"], looks, "" if looks else match["quote"], note)
 
 
-def _command(line: Line) -> tuple[str, list[str]] | None:
+def command_of(line: Line) -> tuple[str, list[str]] | None:
     """Return the tool and its arguments of a line that holds a command."""
     if line.tag is not None or not _COMMAND.match(line.text):
         return None

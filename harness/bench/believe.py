@@ -14,7 +14,7 @@ from harness.bench.asked import Asked
 from harness.bench.engine_log import find_compiled
 from harness.bench.evidence import Objection
 from harness.bench.figures import Figure
-from harness.bench.scene import Scene, read_scene
+from harness.bench.scene import Scene, read_scenes
 from harness.bench.text_rules import FIGURE_RULES, WHOLE_RULES
 from harness.bench.wording import degenerate
 from harness.core.reasons import Reason, Verdict
@@ -60,9 +60,18 @@ class Belief:
 def believe(output: bytes | str, asked: Asked | None = None, cv_limit: float = CV_LIMIT) -> Belief:
     """Judge an output of one of MNN's tools, with the phone's log in it or not.
 
-    What ``asked`` does not tell is read from the command line and the notes in the output itself.
+    What ``asked`` does not tell is read from the command line and the notes in the output itself. Of several commands
+    in one transcript each is judged by itself.
     """
-    scene = read_scene(output, asked or Asked(), cv_limit)
+    beliefs = [_believe(scene) for scene in read_scenes(output, asked or Asked(), cv_limit)]
+    figures = tuple(figure for belief in beliefs for figure in belief.figures)
+    bad = sorted((belief.whole for belief in beliefs if not belief.ok), key=_weight)
+    if bad or len(beliefs) == 1:
+        return Belief(bad[0] if bad else beliefs[0].whole, figures)
+    return Belief(_fine(figures), figures)
+
+
+def _believe(scene: Scene) -> Belief:
     broken = next((objection for rule in WHOLE_RULES if (objection := rule(scene)) is not None), None)
     figures = [_judge(figure, scene, broken) for figure in scene.figures]
     figures += _odd_lines(scene, broken)
@@ -130,10 +139,12 @@ def _whole(scene: Scene, figures: Sequence[Judged], broken: Objection | None) ->
     bad = sorted((figure for figure in figures if figure.reason is not None), key=_weight)
     if bad:
         return Judged(_WHOLE, None, "", bad[0].reason, f"{bad[0].name}: {bad[0].detail}", bad[0].evidence)
-    if figures:
-        counted = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
-        return Judged(_WHOLE, None, "", None, f"{counted}; nothing speaks against")
-    return _without_figures(scene)
+    return _fine(figures) if figures else _without_figures(scene)
+
+
+def _fine(figures: Sequence[Judged]) -> Judged:
+    counted = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
+    return Judged(_WHOLE, None, "", None, f"{counted}; nothing speaks against")
 
 
 # The order of the rules: what explains more stands first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from harness.bench.asked import Asked, read_asked
+from harness.bench.asked import Asked, command_of, read_asked
 from harness.bench.engine_log import BACKEND_CODES
 from harness.bench.figures import Figure, app_figures, bench_figures, demo_figures, tool_figures
 from harness.runners.lines import Line, read_lines
@@ -66,9 +66,23 @@ class Scene:
         return next((name for name in asked if name not in rows), asked[0])
 
 
-def read_scene(output: bytes | str, asked: Asked, cv_limit: float) -> Scene:
-    """Read an output. What ``asked`` does not tell is taken from the command line and the notes in it."""
-    lines = _without_head(read_lines(output))
+def read_scenes(output: bytes | str, asked: Asked, cv_limit: float) -> tuple[Scene, ...]:
+    """Read an output: one scene per command, as a transcript of a shell holds several.
+
+    What ``asked`` does not tell is taken from the command line and the notes in it.
+    """
+    parts: list[list[Line]] = [[]]
+    commanded = False
+    for line in _without_head(read_lines(output)):
+        if command_of(line) is not None:
+            if commanded:
+                parts.append([])
+            commanded = True
+        parts[-1].append(line)
+    return tuple(_read_scene(tuple(part), asked, cv_limit) for part in parts)
+
+
+def _read_scene(lines: tuple[Line, ...], asked: Asked, cv_limit: float) -> Scene:
     bench, demos, tools = parse_bench(lines), parse_demo(lines), parse_tools(lines)
     of_bench, contradictions = bench_figures(bench)
     written = {text for demo in demos for text in demo.text.split("\n")}

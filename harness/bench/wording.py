@@ -7,6 +7,7 @@ and numbers is never called broken; a garbled text in plain words may pass.
 from __future__ import annotations
 
 import itertools
+import re
 import unicodedata
 from collections import Counter
 
@@ -20,6 +21,8 @@ _LEAST_LETTERS = 16
 _REPLACEMENT = "\ufffd"
 # What replacement characters, and fresh memory of old Windows programs, look like when read as Chinese.
 _MOJIBAKE = ("锟斤拷", "烫烫烫", "屯屯屯")
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+_ODD_KINDS = 4
 # Scripts that stand beside each other in one word of good text.
 _EAST_ASIAN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH", "HALFWIDTH", "KATAKANA-HIRAGANA"}
 _FRIENDS = {frozenset(("LATIN", "EAST ASIAN")), frozenset(("LATIN", "GREEK")), frozenset(("LATIN", "MICRO"))}
@@ -80,10 +83,31 @@ def _garbled(text: str) -> str:
     for word in _MOJIBAKE:
         if text.count(word) >= 3 and text.count(word) * len(word) * 5 >= len(text):
             return f"{word!r} is what broken bytes look like"
+    oddities = _oddities(text)
+    if len(oddities) >= _ODD_KINDS and sum(oddities.values()) * 3 >= len(text.split()):
+        return "no language has all of this: " + ", ".join(f"{count} {kind}" for kind, count in oddities.items())
     odd, letters, scripts = _odd_neighbours(text)
     if letters >= _LEAST_LETTERS and odd >= 5 and odd * 6 >= letters and scripts >= 3:
         return f"letters of {scripts} scripts stand within words, {odd} times among {letters}"
     return ""
+
+
+def _oddities(text: str) -> dict[str, int]:
+    """Count what good texts have one kind of, and random tokens all: each kind alone proves nothing.
+
+    Code has symbols and closes its brackets; a text about characters has lone ones and is else well-formed.
+    """
+    words = text.split()
+    latin = sum(word.isascii() for word in words) * 2 > len(words)
+    found = {
+        "unreadable characters within words": len(re.findall(rf"\w{_REPLACEMENT}|{_REPLACEMENT}\w", text)),
+        "brackets that are not closed": sum(abs(text.count(one) - text.count(two)) for one, two in _BRACKETS),
+        "quotation marks that are not closed": abs(text.count("«") - text.count("»")),
+        "lone letters of other scripts": sum(latin and len(word) == 1 and ord(word) > 0x2E7F for word in words),
+        "lone symbols": sum(len(word) == 1 and word in "\\|#^~`_" for word in words),
+        "words with symbols in them": len(re.findall(r"[A-Za-z][_{}\[\]<>]+[^\w\s]+[_{}\[\]<>]*[A-Za-z]", text)),
+    }
+    return {kind: count for kind, count in found.items() if count}
 
 
 def _is_broken(char: str) -> bool:

@@ -29,14 +29,14 @@ _BREAK = re.compile(r"<br\s*/?>")
 _TEST = re.compile(r"(?:pp(?P<pp>\d{1,9}))?(?P<plus>\+)?(?:tg(?P<tg>\d{1,9}))?")
 _DEMO_TEST = re.compile(r"prompt=(?P<pp>\d{1,9})<br\s*/?>decode=(?P<tg>\d{1,9})")
 _OLD_LINE = re.compile(
-    rf"prompt\s*=\s*(?P<pp>\d{{1,9}})[\s,]+decode\s*=\s*(?P<tg>\d{{1,9}})[\s,:]+"
+    rf"[-*\s]{{0,4}}prompt\s*=\s*(?P<pp>\d{{1,9}})[\s,]+decode\s*=\s*(?P<tg>\d{{1,9}})[\s,:]+"
     rf"(?P<one>{_NUMBER})(?:\s*{_PLUS_MINUS}\s*(?P<std_one>{_NUMBER}))?"
     rf"(?:[\s,]+(?P<two>{_NUMBER})(?:\s*{_PLUS_MINUS}\s*(?P<std_two>{_NUMBER}))?)?(?:\s*{_UNIT})?",
     re.IGNORECASE,
 )
 # "pp64: 200.5 ± 1.5 t/s", as people copy rows out of a table.
 _LOOSE = re.compile(r"((?:pp\d+\+)?tg\d+|pp\d+)\s*[:=]?\s+(\d.*/s)")
-_OLD_LIKE = re.compile(r"prompt\s*=\s*\d+[\s,]+decode\s*=\s*\d+")
+_OLD_LIKE = re.compile(r"[-*\s]{0,4}prompt\s*=\s*\d+[\s,]+decode\s*=\s*\d+")
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>B|KiB|MiB|GiB|TiB)")
 _SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 # MNN prints the size of a file it could not open as 2**64 bytes.
@@ -274,7 +274,7 @@ def _float(text: str | None) -> float | None:
 
 def _old_row(text: str) -> Sequence[BenchRow] | None:
     """Return the row of a line ``prompt=P decode=D [prefill] decode``; ``()`` when it is not one."""
-    if not _OLD_LIKE.search(text):
+    if not _OLD_LIKE.match(text):
         return ()
     match = _OLD_LINE.fullmatch(text)
     if match is None or not int(match["pp"]) or not int(match["tg"]):

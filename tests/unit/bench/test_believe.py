@@ -281,6 +281,32 @@ def test_a_json_file_that_contradicts_its_table_is_shown() -> None:
     assert set(reasons(alone)) == {"backend_unproven"}
 
 
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("- **Prefill:** 180.5 t/s\n- **Decode:** INFINITY t/s ± NaN\n", [None, "implausible_speed"]),
+        ("Prefill: 180.5 ± 2.0 tok/s\nDecode: 22.5 ± 9.5 tok/s\n", [None, "noisy"]),
+        ("Prefill Speed: 180.50 tokens/s\nDecode Speed: 22.50 tokens/s\n", [None, "token_count_short"]),
+        ("Prefill: 0.50s, 90 tokens, 180.00 tokens/s\nDecode: 2.00s, 50 tokens, 25.00 tokens/s\n", [None, None]),
+        (
+            "[MNN_BENCH] run=1 backend=cpu prompt=90 decode=50 prefill_tok_s=180.00 decode_tok_s=25.00\n",
+            [None, "token_count_short"],
+        ),
+    ],
+)
+def test_an_apps_speeds_are_judged_by_the_same_rules(shown: str, expected: list[str | None]) -> None:
+    assert reasons(believe(shown)) == expected
+
+
+def test_of_several_commands_in_a_transcript_each_is_judged_by_itself() -> None:
+    first = f"fennel:/data/local/tmp $ ./llm_bench -m q/config.json -a opencl\nDon't support 3\n{HEAD}{row('OPENCL')}"
+    second = f"fennel:/data/local/tmp $ ./llm_bench -m q/config.json -a cpu\n{HEAD}{row('CPU')}"
+    both = believe(first + second)
+    assert reasons(both) == ["backend_fallback"] * 2 + [None] * 2
+    assert verdict(both) == "rejected backend_fallback"
+    assert believe(second + second).whole.detail == "4 figures; nothing speaks against"
+
+
 # --- texts
 
 

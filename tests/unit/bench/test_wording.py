@@ -35,6 +35,13 @@ GOOD = {
     "cut-within-a-character": "熊在冬天\ufffd",
     "loop-in-the-middle": "He cried no no no no no no no, and then he went away over the hills and far, far away.",
     "math": r"\frac{a}{b} = \sqrt{x^2 + y^2} \leq \sum_{i=0}^{n} \alpha_i",
+    "cut-code": "#include <map>\nint main() {\n  std::map<int, int> m;\n  for (auto& [k, v] : m) { if (k <",
+    "shell": 'for f in *.txt; do\n  grep -c \'^#\' "$f" | sort -n | tail -1 \\\n    > "$f.out" ; done # ok',
+    "latex-cut": r"\begin{align} a_{i} &= \left( b_{i} \ \right) \\ c &= \frac{",
+    "characters": "The character 人 means person, 山 means mountain, and 水 means water. 大 is big, 小 is small.",
+    "smileys": "Hi :) :( ;) 1) bears 2) wolves 3) birds a) b) c)",
+    "regex": r"^\s*([a-z_]\w*)\s*=\s*(\[.*\]|\{.*\})\s*$",
+    "tree": "a\n|-- b\n|   |-- c\n|   `-- d\n`-- e",
     "phonetics": "The word is spoken /ˈbɛə/ or [bɛər], from Old English bera.",
 }
 BAD = {
@@ -58,6 +65,7 @@ BAD = {
     "chat": "User: hi\n\nA: 的！#￥\ufffd\ufffd\ufffd锟斤拷锟斤拷\ufffd\ufffd",
     "private": "\ue000\ue001 bear \ue002\ue003\ue004",
     "salad": "beмедвеاخ熊dרpθ зиدбrवв שkΩn تbдr הxж",
+    "random-tokens": "An_[_er-ow\ufffdk-t-r. (#  \\>- »ounded \\ Olaf 山 kr ( pal \\ um {",
     "mojibake": "锟斤拷锟斤拷锟斤拷 熊",
 }
 
