@@ -101,8 +101,9 @@ def _in_favour(figure: Figure, scene: Scene) -> str:
         says.append(f"the engine made {figure.made}")
     elif scene.asked_backend(figure) is None:
         says.append("which backend was asked for is not told, and no other than the CPU is spoken of")
-    if figure.phase == "prefill" and figure.took_s is not None and find_compiled(scene.log) is not None:
-        says.append("a GPU's kernels were compiled in this run: its prefill may hold that time")
+    elif figure.phase != "latency" and scene.asked_backend(figure) != "cpu" and find_compiled(scene.log) is not None:
+        held = ": a prefill that was measured once may hold that time" if figure.phase == "prefill" else ""
+        says.append(f"a GPU's runtime compiled its kernels in this run{held}")
     if figure.phase == "latency":
         says.append("the output was not checked")
     elif figure.text is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.bench.asked import Asked, command_of, read_asked
@@ -16,6 +17,7 @@ from harness.runners.mnn_tools import ToolLog, parse_tools
 
 # An engine that was asked for the CPU opens no such file (llm.cpp, since 3.1).
 _GPU_CACHE = "mnn_cachefile.bin"
+_GOES_ON = "\\"
 _KEY = re.compile(r"[A-Za-z][\w-]*: ")
 
 
@@ -73,13 +75,28 @@ def read_scenes(output: bytes | str, asked: Asked, cv_limit: float) -> tuple[Sce
     """
     parts: list[list[Line]] = [[]]
     commanded = False
-    for line in _without_head(read_lines(output)):
+    for line in _joined(_without_head(read_lines(output))):
         if command_of(line) is not None:
             if commanded:
                 parts.append([])
             commanded = True
         parts[-1].append(line)
     return tuple(_read_scene(tuple(part), asked, cv_limit) for part in parts)
+
+
+def _joined(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield the lines, those of a command that goes on after a backslash as one."""
+    begun: Line | None = None
+    for line in lines:
+        if begun is not None:
+            line = Line(f"{begun.text.rstrip(_GOES_ON)} {line.text}", None, f"{begun.raw} {line.raw}")
+            begun = None
+        if line.text.endswith(_GOES_ON) and command_of(line) is not None:
+            begun = line
+        else:
+            yield line
+    if begun is not None:
+        yield begun
 
 
 def _read_scene(lines: tuple[Line, ...], asked: Asked, cv_limit: float) -> Scene:

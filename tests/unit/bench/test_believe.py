@@ -307,6 +307,18 @@ def test_of_several_commands_in_a_transcript_each_is_judged_by_itself() -> None:
     assert believe(second + second).whole.detail == "4 figures; nothing speaks against"
 
 
+def test_a_command_goes_on_after_a_backslash() -> None:
+    command = "$ ./llm_bench \\\n  -m q/config.json \\\n  -a vulkan \\\n"
+    assert reasons(believe(f"{command}\n{HEAD}{row('CPU')}")) == ["backend_fallback"] * 2
+    assert verdict(believe(command)) == "failed silent_exit"
+
+
+def test_a_proof_is_named_beside_the_figure() -> None:
+    proven = believe(f"# backend: vulkan\nUpdate cache to t/mnn_cachefile.bin, size = 9\n{demo('Bears sleep.')}")
+    assert proven.ok
+    assert "a GPU's runtime compiled its kernels in this run" in proven.figures[1].detail
+
+
 # --- texts
 
 
