@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.bench.asked import Asked
-from harness.bench.engine_log import find_compiled
 from harness.bench.evidence import Objection
 from harness.bench.figures import Figure
 from harness.bench.scene import Scene, read_scenes
@@ -101,7 +100,7 @@ def _in_favour(figure: Figure, scene: Scene) -> str:
         says.append(f"the engine made {figure.made}")
     elif scene.asked_backend(figure) is None:
         says.append("which backend was asked for is not told, and no other than the CPU is spoken of")
-    elif figure.phase != "latency" and scene.asked_backend(figure) != "cpu" and find_compiled(scene.log) is not None:
+    elif figure.phase != "latency" and scene.asked_backend(figure) != "cpu" and scene.compiled is not None:
         held = ": a prefill that was measured once may hold that time" if figure.phase == "prefill" else ""
         says.append(f"a GPU's runtime compiled its kernels in this run{held}")
     if figure.phase == "latency":

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from harness.bench.asked import Asked, command_of, read_asked
-from harness.bench.engine_log import BACKEND_CODES
+from harness.bench.engine_log import BACKEND_CODES, FallbackMark, find_compiled, find_fallback, find_mixed
 from harness.bench.figures import Figure, app_figures, bench_figures, demo_figures, tool_figures
 from harness.runners.lines import Line, read_lines
 from harness.runners.llm_bench import BenchLog, parse_bench
@@ -41,6 +42,25 @@ class Scene:
     unread: tuple[str, ...]
     contradictions: tuple[str, ...]
     cv_limit: float
+
+    @cached_property
+    def mixed(self) -> list[str]:
+        """The lines that name operators which were left to the CPU."""
+        return find_mixed(self.log)
+
+    @cached_property
+    def compiled(self) -> str | None:
+        """The line in which a GPU's runtime wrote down the kernels that it compiled."""
+        return find_compiled(self.log)
+
+    @cached_property
+    def _admissions(self) -> bytes:
+        """The lines that admit a fallback: a log may be long, and every figure asks for its own backend."""
+        return b"\n".join(line for line in self.log.splitlines() if find_fallback(line) is not None)
+
+    def fallback(self, asked: str | None = None) -> FallbackMark | None:
+        """Return the line that admits a fallback to another backend than ``asked``."""
+        return find_fallback(self._admissions, asked)
 
     @property
     def known(self) -> bool:

@@ -12,14 +12,12 @@ from collections.abc import Callable
 
 from harness.bench.engine_log import (
     FallbackMark,
-    find_compiled,
     find_errors,
     find_fallback,
     find_gpu_errors,
     find_link_errors,
     find_load_errors,
     find_missing_backend,
-    find_mixed,
 )
 from harness.bench.evidence import Objection
 from harness.bench.figures import Figure
@@ -91,7 +89,7 @@ def backend_was_not_replaced(scene: Scene) -> Objection | None:
     if scene.figures:
         return None
     asked = scene.asked.backends[0] if scene.asked.backends else None
-    mark = find_fallback(scene.log, asked)
+    mark = scene.fallback(asked)
     if mark is not None:
         return _fallback(asked, mark)
     return _mixture(scene) if asked != "cpu" else None
@@ -100,7 +98,7 @@ def backend_was_not_replaced(scene: Scene) -> Objection | None:
 def driver_had_no_error(scene: Scene) -> Objection | None:
     """The GPU's driver reported no error. What led to a fallback is told by that."""
     errors = _but_fallbacks(find_gpu_errors(scene.log))
-    if not errors or find_fallback(scene.log) is not None:
+    if not errors or scene.fallback() is not None:
         return None
     return Objection(Reason.GPU_DRIVER_ERROR, f"the GPU's driver reported an error: {errors[0]}", errors[0])
 
@@ -109,7 +107,7 @@ def engine_had_no_error(scene: Scene) -> Objection | None:
     """The engine reported no error, and the exit status is 0 where it is told."""
     errors = _but_fallbacks(find_errors(scene.log))
     # A comparison whose backend was replaced compared nothing: the fallback is the cause.
-    if errors and (scene.tools.correct is None or find_fallback(scene.log) is None):
+    if errors and (scene.tools.correct is None or scene.fallback() is None):
         no_shape = any(line.text.strip() == "inputDims:" for line in scene.lines) and "Resize error" in errors[0]
         hint = " (no input shape was given)" if no_shape else ""
         return Objection(Reason.ENGINE_ERROR, f"the engine reported an error: {errors[0]}{hint}", errors[0])
@@ -136,7 +134,7 @@ def ran_where_asked(figure: Figure, scene: Scene) -> Objection | None:
     if figure.made is not None and asked not in (None, _ANY, figure.made):
         detail = f"asked for {asked}, the engine made {figure.made}"
         return Objection(Reason.BACKEND_FALLBACK, detail, f"backend {figure.made}: {figure.evidence}")
-    mark = find_fallback(scene.log, asked) if figure.made is None else None
+    mark = scene.fallback(asked) if figure.made is None else None
     if mark is not None:
         return _fallback(asked, mark)
     if figure.label is not None and figure.label != asked:
@@ -230,7 +228,7 @@ def backend_is_proven(figure: Figure, scene: Scene) -> Objection | None:
     if asked == "cpu" and figure.label is not None and others and len(scene.asked.backends) > 1:
         detail = f"{others[0]} was asked for, too, and has no row of its own: this one may be its"
         return Objection(Reason.BACKEND_UNPROVEN, detail, figure.evidence)
-    if asked == "cpu" or (asked in _COMPILING and find_compiled(scene.log) is not None):
+    if asked == "cpu" or (asked in _COMPILING and scene.compiled is not None):
         return None
     if asked not in _BACKENDS:
         detail = f"for {asked!r} MNN takes any backend that it finds; nothing tells which one ran"
@@ -302,8 +300,7 @@ def _fallback(asked: str | None, mark: FallbackMark) -> Objection:
 
 
 def _mixture(scene: Scene) -> Objection | None:
-    mixed = find_mixed(scene.log)
-    if not mixed:
+    if not scene.mixed:
         return None
-    detail = f"operators were left to the CPU ({len(mixed)} in all): what ran is a mixture"
-    return Objection(Reason.BACKEND_FALLBACK, detail, mixed[0])
+    detail = f"operators were left to the CPU ({len(scene.mixed)} in all): what ran is a mixture"
+    return Objection(Reason.BACKEND_FALLBACK, detail, scene.mixed[0])
