@@ -132,9 +132,6 @@ def test_clean_rows_are_believed_and_what_was_not_seen_is_said() -> None:
     assert (belief.figures[1].value, belief.figures[1].unit) == (30.0, "tok/s")
 
 
-# --- backends
-
-
 @pytest.mark.parametrize(
     ("command", "table", "log", "expected"),
     [
@@ -194,9 +191,6 @@ def test_a_fallback_line_alone_is_a_fallback(note: str) -> None:
     belief = believe(f"# {note}\nE/MNNJNI( 77): Can't Find type=3 backend, use 0 instead\n")
     assert (verdict(belief), belief.whole.detail) == ("rejected backend_fallback", "asked for opencl, ran on cpu")
     assert belief.whole.evidence == "Can't Find type=3 backend, use 0 instead"
-
-
-# --- token counts, spread and physics
 
 
 @pytest.mark.parametrize("test", ["tg128", "tg1"])
@@ -319,9 +313,6 @@ def test_a_proof_is_named_beside_the_figure() -> None:
     assert "a GPU's runtime compiled its kernels in this run" in proven.figures[1].detail
 
 
-# --- texts
-
-
 @pytest.mark.parametrize("text", ["", "猫" * 30, "the the the the the the the the", "!!!!!!!!!!!!!!!!!!!!!!"])
 def test_a_broken_text_takes_its_speeds_with_it(text: str) -> None:
     belief = believe(demo(text))
@@ -347,9 +338,6 @@ def test_a_persons_word_on_a_text_counts() -> None:
         ("text vulkan low", Verdict.REJECTED),
     ]
     assert verdict(belief) == "rejected output_degenerate"
-
-
-# --- endings
 
 
 @pytest.mark.parametrize(
