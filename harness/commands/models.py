@@ -6,12 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.commands import check
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
 from harness.payload.models import find_model, read_model
 from harness.payload.models_fetch import fetch_model, known_models, model_path
 
 app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, verify.")
+app.command("check", epilog=check.EPILOG)(check.check)
 
 
 @app.command("list", epilog="Example: mnn-farm models list")
