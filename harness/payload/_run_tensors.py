@@ -36,6 +36,8 @@ from harness.payload.tensors import Array, shape_text
 BACKENDS = {0: "cpu", 13: "cpu", 1: "metal", 2: "cuda", 3: "opencl", 5: "nnapi", 6: "opengl", 7: "vulkan"}
 #: Which fact ``getSessionInfo`` is asked for (include/MNN/Interpreter.hpp).
 _BACKEND_INFO, _RESIZE_INFO = 2, 3
+#: A mode of sessions: work out shapes only when told to (same file).
+_RESIZE_DEFER = 7
 #: ``getDimensionType`` of a tensor in NHWC; all others are read and written as NCHW, also those that lie in NC4HW4.
 _NHWC = 0
 
@@ -177,7 +179,8 @@ def fit_inputs(inputs: tuple[Input, ...], given: Mapping[str, Array]) -> dict[st
             raise RunError("bad_plan", f"input {wanted.name} has another shape: {shapes}")
         with np.errstate(invalid="ignore", over="ignore"):
             cast = array.astype(wanted.dtype)
-        if wanted.dtype.kind != "f" and not np.array_equal(cast, array):
+        rounded = cast.dtype.kind == "f"  # a float may be rounded, but not to infinity
+        if not (np.array_equal(np.isfinite(cast), np.isfinite(array)) if rounded else np.array_equal(cast, array)):
             raise RunError("bad_plan", f"input {wanted.name} is {wanted.dtype}, which cannot hold all values given")
         fitted[wanted.name] = np.ascontiguousarray(cast).reshape(array.shape)
     return fitted
@@ -193,6 +196,7 @@ def run_session(
         Exception: whatever the bindings raise over a model or a type that sessions cannot do.
     """
     config = {"backend": options.backend.upper(), "numThread": options.threads, "precision": options.precision}
+    interpreter.setSessionMode(_RESIZE_DEFER)  # or it first tries, and complains of, open dimensions as 1
     session = interpreter.createSession(config)
     code = int(interpreter.getSessionInfo(session, _BACKEND_INFO))
     ran = BACKENDS.get(code, f"backend {code}")

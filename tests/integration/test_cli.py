@@ -39,6 +39,7 @@ def test_it_says_its_version() -> None:
         ("models", "list"),
         ("models", "fetch"),
         ("models", "verify"),
+        ("models", "check"),
     ],
 )
 def test_every_verb_has_help_with_an_example(verb: tuple[str, ...]) -> None:

@@ -34,7 +34,7 @@ def test_a_cut_file_is_no_whole_one(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     write_tensors(path, {"y": np.zeros(1000)})
     path.write_bytes(path.read_bytes()[:4000])
-    with pytest.raises(ConfigError, match="is not a whole .npz file"):
+    with pytest.raises(ConfigError, match=r"is not a whole \.npz file"):
         read_tensors(path)
 
 
@@ -60,7 +60,7 @@ def test_an_entry_that_is_no_array_is_said_with_its_file(tmp_path: Path, entry: 
     path = tmp_path / "x.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("y.npy", entry)
-    with pytest.raises(ConfigError, match="is not a whole .npz file"):
+    with pytest.raises(ConfigError, match=r"is not a whole \.npz file"):
         read_tensors(path)
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
 def test_only_real_numbers_are_taken(tmp_path: Path, array: np.ndarray) -> None:
     path = tmp_path / "x.npz"
     np.savez(path, y=array)
-    with pytest.raises(ConfigError, match="y in .* holds .* and no real numbers"):
+    with pytest.raises(ConfigError, match=r"y in .* holds .* and no real numbers"):
         read_tensors(path)
 
 
