@@ -82,6 +82,8 @@ def test_what_a_session_cannot_do_runs_as_a_module(mnn_graphs: Path) -> None:
     assert (run.backend, run.backend_code) == ("cpu", None)
     signed = run_model(mnn_graphs / "signed_bytes.mnn", {"x": np.array([-128, 0, 127])})
     assert signed.outputs["y"].tolist() == [-128, 0, 127]
+    none = run_model(mnn_graphs / "above_two.mnn", {"x": np.zeros((2, 3))})
+    assert none.outputs["where"].shape == (0, 2)
 
 
 def test_an_open_dimension_takes_the_size_that_is_given(mnn_graphs: Path) -> None:
