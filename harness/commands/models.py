@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.commands import check
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
 from harness.payload.model_pins import read_pin
@@ -15,7 +16,8 @@ from harness.payload.models import ModelReport, find_model, here_models, verify_
 from harness.payload.models_fetch import fetch_model, model_path
 from harness.payload.models_import import import_model, pin_in_place
 
-app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, import, verify.")
+app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, import, verify, check.")
+app.command("check", epilog=check.EPILOG)(check.check)
 
 
 @app.command("list", epilog="Example: mnn-farm models list")
