@@ -759,10 +759,9 @@ class Work:
     def generate(self, kind: str, question: str, limit: int) -> dict[str, Any]:
         if kind == "answer":
             return self.model.answer(question, limit)
-        if kind == "timed" and not self.speeds:
-            self.first_timed = time.perf_counter()
         made = self.model.timed(self.prompt, self.options.generate_tokens, self.history)
         if kind == "timed":
+            self.first_timed = self.first_timed or made["begun_ns"] / 1e9
             span_ms = sum(made["token_ms"])
             self.speeds.append(len(made["token_ms"]) / span_ms if span_ms else 0.0)
         return made

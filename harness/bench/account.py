@@ -150,6 +150,7 @@ class Account:
             hash=self.model.folder.hash,
             weight_bytes=self.model.weight_bytes,
             quant_bits=self.model.quant_bits,
+            pinned=self.model.pinned,
         )
 
     def _bundle(self, told: RunnerLog, nulls: dict[str, str]) -> BundleInfo:

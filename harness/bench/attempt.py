@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.bench.account import Account
+from harness.bench.cold import cache_grew, cold_spec, start_cold, wants_cold_start
 from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
-from harness.bench.evidence import Evidence, Objection
+from harness.bench.evidence import ColdStart, Evidence, Objection
 from harness.bench.phone import ConnectedPhone
 from harness.bench.phone_log import read_phone_log
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
@@ -43,7 +44,7 @@ from harness.plan.golden import golden_allowance_s
 from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Cool, Plan
 from harness.runners.events import parse_runner_output
-from harness.runners.farm_runner import ASK_FILE, ask_file, build_command
+from harness.runners.farm_runner import ASK_FILE, ask_file, build_cold_command, build_command
 
 CLEAN_UP_S = 60.0
 Say = Callable[[str], None]
@@ -103,6 +104,7 @@ class Attempt:
         self._plan = session.context.plan
         self._begun = False
         self._stood_still = False
+        self._cold: ColdStart | None = None
 
     def run(self) -> list[Objection]:
         """Run it; what it left is in the account.
@@ -154,11 +156,15 @@ class Attempt:
             phone_log=b"" if well else self._keep_phone_log(),
             battery_before=session.battery,
             battery_after=battery_after,
+            cold=self._cold,
             reference=found.reference,
             reference_why=found.why,
         )
         account.notes += [*found.findings, *text_findings(account.evidence)]
         write_answers(account.evidence, self._plan, account.raw_dir() / "answers.jsonl")
+        grew = cache_grew(account.evidence)
+        if grew:
+            account.note("tuning_cache_grew", grew, warning=True)
         return judge(account.evidence)
 
     def _bring_payloads(self) -> tuple[str, str]:
@@ -189,8 +195,9 @@ class Attempt:
             trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
         )
-        supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
         raw = account.raw_dir()
+        self._cold = self._start_cold(spec, bundle_dir, model_dir)
+        supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
         (raw / "command.json").write_text(json.dumps({"argv": argv, "cell": account.cell.label}, indent=1))
         session.say(f"running {account.cell.model} {account.cell.label}")
         try:
@@ -216,6 +223,21 @@ class Attempt:
             file = Path(folder) / ASK_FILE
             file.write_bytes(ask_file(self._plan))
             transport.push([PushItem(file, f"{work}/{ASK_FILE}")], deadline=deadline)
+
+    def _start_cold(self, spec: RunSpec, bundle_dir: str, model_dir: str) -> ColdStart | None:
+        """Use the model for the first time, where this cell begins so."""
+        account, session = self._account, self._session
+        if not wants_cold_start(account.cell, self._plan):
+            return None
+        session.say(f"starting {account.cell.model} cold")
+        argv = build_cold_command(
+            session.context.bundle, bundle_dir, model_dir, spec.work_dir, account.cell, self._plan
+        )
+        cold = cold_spec(spec, argv)
+        make = ["mkdir", "-p", cold.work_dir]
+        deadline = Deadline(CLEAN_UP_S, "making the work folder", self._phone.transport.name)
+        checked(self._phone.transport.shell(make, deadline=deadline), self._phone.transport.name, make)
+        return start_cold(self._phone.probe, cold, model_dir, account.model.folder.size, self._phone.name)
 
     def _watching(self) -> Callable[[Event], None]:
         progress = Progress(self._session.say, self._account.cell, self._plan)

@@ -10,6 +10,7 @@ from harness.bench.evidence import Evidence, Objection
 from harness.bench.phone_log import memory_kill
 from harness.core.errors import storage_reason
 from harness.core.reasons import Reason
+from harness.plan.golden import golden_allowance_s
 
 # Below this share of memory left, SIGKILL is the kernel's out-of-memory killer and nobody else's.
 _SCARCE_MEMORY = 0.05
@@ -25,9 +26,8 @@ def ended_by_itself(evidence: Evidence) -> Iterator[Objection]:
             Reason.LINK_ERROR, f"the runner could not be started ({end.errno})", last_lines(evidence.run.stderr)
         )
     elif end.why == "deadline":
-        yield Objection(
-            Reason.HANG, f"no end after {evidence.plan.cell_timeout_s:g} s", last_lines(evidence.run.stderr)
-        )
+        limit_s = evidence.plan.cell_timeout_s + golden_allowance_s(evidence.cell, evidence.plan)
+        yield Objection(Reason.HANG, f"no end after {limit_s:g} s", last_lines(evidence.run.stderr))
     elif end.why == "silence":
         silent = f"no output for {evidence.plan.silence_s:g} s"
         yield Objection(Reason.HANG, silent, last_lines(evidence.run.stderr))

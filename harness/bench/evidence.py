@@ -6,12 +6,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from harness.bench.match import Reference
+from harness.bench.metrics import possible_ms
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.phone.battery import Battery
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
-from harness.runners.events import Generation, RunnerLog
+from harness.runners.events import Generation, Load, RunnerLog
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """How the first use of a model went. ``why_not`` says why its times are no figures."""
+
+    load: Load | None = None
+    generation: Generation | None = None
+    why_not: str = ""
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """Time to load, from there to the first token together, and of that the engine's tuning, in ms."""
+        load_ms = possible_ms(self.load.load_ms) if self.load is not None else None
+        ttft_ms = possible_ms(self.generation.ttft_ms) if self.generation is not None else None
+        if self.why_not or load_ms is None or ttft_ms is None:
+            return {}
+        tuning_ms = possible_ms(self.load.tuning_ms) if self.load is not None else None
+        return {"load_cold_ms": load_ms, "first_use_ms": load_ms + ttft_ms, "tuning_ms": tuning_ms}
 
 
 @dataclass(frozen=True)
@@ -19,8 +39,9 @@ class Evidence:
     """All that is known of a cell that ran.
 
     ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
-    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken. ``reference`` is what
-    the same model says on this computer, ``reference_why`` why that is not known.
+    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken; ``cold`` the cold
+    start before it, where there was one. ``reference`` is what the same model says on this computer, ``reference_why``
+    why that is not known.
     """
 
     cell: PlannedCell
@@ -36,6 +57,7 @@ class Evidence:
     battery_after: Battery | None = None
     reference: Reference | None = None
     reference_why: str = "the plan compares with no reference"
+    cold: ColdStart | None = None
 
     @property
     def timed(self) -> tuple[Generation, ...]:

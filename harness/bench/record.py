@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.bench.cold import loads_of
 from harness.bench.engine_log import find_fallback
 from harness.bench.evidence import Evidence, Objection, explain
 from harness.bench.heat import battery_drop_pct
@@ -14,6 +15,7 @@ from harness.bench.metrics import (
     decode_tps,
     latency,
     outliers,
+    possible_ms,
     prefill_tps,
     speed,
     token_times,
@@ -21,11 +23,7 @@ from harness.bench.metrics import (
 from harness.runners.events import Generation
 from harness.store.schema import BackendProof, Finding, Metrics, Sample
 
-# Beyond these a time is refused anyway, and figures made from it would overflow.
-_LEAST_MS, _MOST_MS = 1e-6, 1e12
-
 ALWAYS_NULL = {
-    "load_cold_ms": "whether the phone's file cache was cold is not known",
     "peak_gpu_bytes": "no readable counter on this phone",
     "roofline_ratio": "the phone's memory bandwidth was not measured",
     "status_max": "the thermal service was not asked",
@@ -67,15 +65,8 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
     for name, least in (("p95", P95_SAMPLES), ("p99", P99_SAMPLES)):
         few = tokens is not None and getattr(tokens, name) is None
         explain(nulls, few, f"token_ms.{name}", f"{least} tokens are needed")
-    load_ms = _usable_or_none(evidence.told.load.load_ms)
-    explain(nulls, load_ms is None, "load_ms", "the runner told no possible time")
-    nulls["tuning_ms"] = (
-        "the CPU backend has no tuning step" if evidence.cell.backend == "cpu" else "the runner does not report it"
-    )
     return Metrics(
-        load_cold_ms=None,
-        tuning_ms=None,
-        load_ms=load_ms,
+        **loads_of(evidence, nulls),
         ttft_ms=ttft,
         prefill_tps=prefill,
         decode_tps=decode,
@@ -96,8 +87,8 @@ def samples_of(evidence: Evidence) -> tuple[Sample, ...]:
         generation
         for generation in evidence.told.generations
         if id(generation) not in of_set
-        and _usable_or_none(generation.ttft_ms) is not None
-        and _usable_or_none(generation.prefill_ms) is not None
+        and possible_ms(generation.ttft_ms) is not None
+        and possible_ms(generation.prefill_ms) is not None
     ]
     speeds = [decode_tps(generation) if _usable(generation) else None for generation in kept]
     timed = {n: tps for n, tps in enumerate(speeds) if tps is not None and kept[n].kind == "timed"}
@@ -114,8 +105,8 @@ def _sample(generation: Generation, decode: float | None, outlier: bool) -> Samp
         prompt_tokens=generation.prompt_tokens,
         generated_tokens=generation.generated_tokens,
         finish=generation.finish[:40],
-        engine_prefill_ms=_usable_or_none(generation.engine_prefill_ms),
-        engine_decode_ms=_usable_or_none(generation.engine_decode_ms),
+        engine_prefill_ms=possible_ms(generation.engine_prefill_ms),
+        engine_decode_ms=possible_ms(generation.engine_decode_ms),
         outlier=outlier,
         rss_bytes=generation.rss_bytes,
     )
@@ -131,9 +122,4 @@ def findings_of(objections: Sequence[Objection]) -> tuple[Finding, ...]:
 
 def _usable(generation: Generation) -> bool:
     times = (generation.ttft_ms, generation.prefill_ms, *generation.token_ms)
-    return all(_usable_or_none(value) is not None for value in times)
-
-
-def _usable_or_none(value: float | None) -> float | None:
-    """Return a time that sums, medians and quotients can be made of; NaN compares false."""
-    return value if value is not None and _LEAST_MS <= value <= _MOST_MS else None
+    return all(possible_ms(value) is not None for value in times)

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+from harness.bench.cold import caches_are_ours
 from harness.bench.endings import account_is_complete, ended_by_itself
 from harness.bench.engine_log import find_errors, find_fallback, find_link_errors, last_lines
 from harness.bench.evidence import Evidence, Objection, Rule
@@ -215,6 +216,7 @@ RULES: tuple[Rule, ...] = (
     engine_reported_no_error,
     runner_said_something,
     ran_as_asked,
+    caches_are_ours,
     tokens_were_generated,
     speed_is_possible,
     output_is_language,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.core.ids import content_id
@@ -18,6 +19,9 @@ PROMPT_TEXT = (
     "without asking a computer far away. She wrote down the time, pressed a key and watched the words appear one by "
     "one. Some phones were fast and wrong, some were slow and right, and a few were both fast and right. "
 )
+
+# The first token comes of the prefill, the second of the first decode step: by then every kernel was made.
+_FIRST_TOKENS = 2
 
 
 # The questions of a golden set, in the work folder: too many for a command line.
@@ -49,11 +53,21 @@ def build_command(
     return (*argv, *bundle.manifest.extra_args)
 
 
+def build_cold_command(
+    bundle: Bundle, bundle_dir: str, model_dir: str, work_dir: str, cell: PlannedCell, plan: Plan
+) -> tuple[str, ...]:
+    """Return the command that uses the model for the first time: it is loaded, and the prompt gets two tokens."""
+    nothing_asked = {"ask": [], "golden": plan.golden.model_copy(update={"ask": []})}
+    once = plan.model_copy(update={"load_rounds": 1, "warmups": 1, "repeats": 0, "duration_s": None, **nothing_asked})
+    short = replace(cell, generate_tokens=_FIRST_TOKENS)
+    return build_command(bundle, bundle_dir, model_dir, work_dir, short, once)
+
+
 def _how_long(plan: Plan) -> list[str]:
     if plan.duration_s is not None:
         return ["--duration-s", f"{plan.duration_s:g}"]
     argv = ["--repeats", str(plan.repeats)]
-    if plan.cv_limit is not None and plan.most_repeats > plan.repeats:
+    if plan.cv_limit is not None and 0 < plan.repeats < plan.most_repeats:
         argv += ["--cv-limit", f"{plan.cv_limit:g}", "--max-repeats", str(plan.most_repeats)]
     return argv
 

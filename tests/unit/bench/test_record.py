@@ -38,7 +38,8 @@ def test_every_null_among_the_figures_has_its_reason(make: ModuleType) -> None:
     found, nulls = metrics(make.evidence(backend="opencl", samples=(blind,), maxrss_bytes=None))
     missing = {name for name in found.model_fields_set if getattr(found, name) is None}
     assert missing == {
-        "load_cold_ms", "tuning_ms", "peak_rss_bytes", "peak_anon_bytes", "peak_swap_bytes", "peak_gpu_bytes",
+        "load_cold_ms", "first_use_ms", "tuning_ms", "peak_rss_bytes", "peak_anon_bytes", "peak_swap_bytes",
+        "peak_gpu_bytes",
         "min_available_bytes", "roofline_ratio", "battery_drop_pct",
     }  # fmt: skip
     assert all(nulls[name] for name in missing)

@@ -14,7 +14,15 @@ from harness.payload.bundle import Bundle, BundleManifest, default_bundle
 from harness.payload.folder import PayloadFolder
 from harness.plan.matrix import cells_of
 from harness.plan.model import Plan
-from harness.runners.farm_runner import PROMPT_TEXT, build_command, prompt_hash
+from harness.runners.farm_runner import (
+    ASK_FILE,
+    PROMPT_TEXT,
+    ask_file,
+    build_cold_command,
+    build_command,
+    prompt_hash,
+    reference_command,
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +81,31 @@ def test_the_hash_of_what_is_asked_is_short_and_follows_the_questions() -> None:
     assert len(set(hashes)) == 4
     assert all(len(one) == 16 for one in hashes)
     assert hash_of(ask=[ask]) == hash_of(ask=[{**ask, "expect": "other"}], threads=[1])
+
+
+def test_the_golden_set_goes_by_a_file_and_only_in_the_cell_that_leads(runner: ModuleType, tmp_path: Path) -> None:
+    chosen = plan(
+        threads=[1, 2], golden={"set": "mine", "ask": [{"question": 'Say "ü"', "expect": ".", "max_tokens": 9}]}
+    )
+    file = tmp_path / ASK_FILE
+    file.write_bytes(ask_file(chosen))
+    leads, follows = (
+        build_command(default_bundle(), "/b", "/m", str(tmp_path), cell, chosen) for cell in cells_of(chosen)
+    )
+    assert runner.parse_options(leads[2:]).ask == [('Say "ü"', 9)]
+    assert "--ask-file" not in follows
+    cold = build_cold_command(default_bundle(), "/b", "/m", "/w", cells_of(chosen)[0], chosen)
+    assert "--ask-file" not in cold
+
+
+def test_the_reference_is_asked_for_as_the_runner_understands_it(runner: ModuleType, tmp_path: Path) -> None:
+    argv = reference_command(
+        ("python3", "/r.py"), "/m", str(tmp_path), threads=3, precision="low", memory="high", lengths=(8, 9, 10),
+        engine={"chunk": 64}, questions=[("Häuser?\nTwo lines", 7)],
+    )  # fmt: skip
+    options = runner.parse_options(argv[2:])
+    assert (options.prompt_tokens, options.generate_tokens, options.context_tokens) == (8, 9, 10)
+    assert (options.precision, options.memory, options.threads, options.margins) == ("low", "high", 3, True)
+    assert (options.warmups, options.repeats, dict(options.engine)) == (0, 1, {"chunk": 64})
+    assert options.ask == [("Häuser?\nTwo lines", 7)]
+    assert options.prompt_text == PROMPT_TEXT
