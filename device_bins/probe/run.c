@@ -22,7 +22,7 @@ enum {
     KILL_AGAIN_MS = 20,    /* orphans become ours one generation at a time */
     KILL_PATIENCE_MS = 2000,
     DRAIN_MS = 200,        /* for output of the dead, when a stranger holds the pipe open */
-    ZONES_EVERY_MS = 1000, /* a phone has up to 90 zones, some slow to read, and heat is slow too */
+    ZONES_EVERY_MS = 1000, /* a phone has up to 90 zones, some slow to read, and heat is slow too; as are threads */
     STAMP_EVERY_US = 300,  /* while sensors are read, look for output this often */
     FINISH_MS = 5000,      /* for a slow stdout to take the last events */
     LEASE_EVERY_MS = 5000, /* between two extensions, or a third of the lease's own length */
@@ -90,7 +90,16 @@ static void look_for_trip(struct run *run) {
     }
 }
 
+/* Of the dead nothing is known. */
+static void look_slowly(const struct run *run, bool now, const struct usage *usage, struct slow *slow) {
+    bool lives = now && usage->processes > 0;
+    slow->gpu_bytes = lives ? gpu_measure(&run->gpu, &run->family) : none();
+    slow->affinity.known = false;
+    if (lives && run->options->command.pinned) affinity_read(&run->family, &slow->affinity);
+}
+
 static void sample(struct run *run, bool with_zones) {
+    static struct slow slow;
     struct usage usage;
     int64_t now = now_ns();
     bool zones = with_zones || now >= run->zones_ns;
@@ -105,7 +114,8 @@ static void sample(struct run *run, bool with_zones) {
     sensors_read_clocks(&run->sensors, zones, breathe, run);
     struct maybe available = available_memory(run);
     family_measure(&run->family, &usage, now);
-    emit_sample(run, &usage, available);
+    look_slowly(run, zones, &usage, &slow);
+    emit_sample(run, &usage, available, &slow);
     if (zones) look_for_trip(run);
 }
 
@@ -270,6 +280,7 @@ static int supervise(struct options *options) {
     run.lease_ns = INT64_MAX;
     if (options->detach) detach(options->command.cwd);
     sensors_find(&run.sensors, options->roots.sysfs);
+    gpu_find(&run.gpu, &options->roots, &run.sensors.denied);
     int refused = set_trips(&run);
     if (!refused && options->lease) refused = lease_find(options->lease, options->lease_id, &run.lease);
     if (!refused) refused = sink_open(&run.sink, options->folder);
