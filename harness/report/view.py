@@ -28,6 +28,7 @@ from harness.report.cells import (
     value_at,
     why_unknown,
 )
+from harness.report.limits import share_of_roof
 from harness.report.text import celsius, distinct, mebibytes, number, percent
 from harness.store.schema import CellRecord, RunInfo, Speed
 
@@ -183,6 +184,8 @@ def _speed(record: CellRecord, notes: Notes, what: str, path: str) -> Figure:
         ("ci95", None if speed.ci95 is None else f"95 % interval {number(speed.ci95[0])} to {number(speed.ci95[1])}"),
     ):
         parts.append(text or f"{name} not known: {why_unknown(record, 'metrics', f'{path}.{name}')}")
+    if path == "decode_tps":
+        parts.append(share_of_roof(record))
     return Figure(number(speed.median), spread=f"± {number(speed.mad)}", title="; ".join(parts))
 
 
