@@ -58,7 +58,7 @@ class Account:
     @property
     def config(self) -> CellConfig:
         """What is asked of the engine."""
-        return cell_config(self.cell, self.context.plan)
+        return cell_config(self.cell, self.context.plan, self.phone.facts.cpu_clusters)
 
     @property
     def cell_id(self) -> str:
@@ -112,11 +112,14 @@ class Account:
             fault=Fault(decisive.reason.fault) if decisive else None,
             detail=decisive.detail if decisive else "",
             samples=make.samples_of(self.evidence) if self.evidence is not None else (),
-            findings=(*make.findings_of(objections), *self.notes),
+            findings=(*make.findings_of(objections), *self._remarks(), *self.notes),
             nulls=nulls,
             raw=self.folder.relative(self.raw) if self.raw is not None else None,
             **sections,
         )
+
+    def _remarks(self) -> tuple[Finding, ...]:
+        return make.remarks_of(self.evidence) if self.evidence is not None else ()
 
     def _sections(self, nulls: dict[str, str]) -> dict[str, Any]:
         sections: dict[str, Any] = {"backend": None, "metrics": None, "thermal": None, "output": None}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from harness.bench.limits import Limits
+from harness.bench.phone_log import NOT_READ, engine_lines
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.phone.battery import Battery
@@ -17,8 +19,9 @@ from harness.runners.events import Generation, RunnerLog
 class Evidence:
     """All that is known of a cell that ran.
 
-    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
-    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken.
+    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the phone's log over that time and
+    ``phone_log_gap`` why it cannot tell everything, if so; ``stood_still`` that it told nothing for so long that the
+    phone had to be woken; ``limits`` what was known of the phone's memory and cores before.
     """
 
     cell: PlannedCell
@@ -30,8 +33,10 @@ class Evidence:
     started_hot: str | None = None
     stood_still: bool = False
     phone_log: bytes = b""
+    phone_log_gap: str = NOT_READ
     battery_before: Battery | None = None
     battery_after: Battery | None = None
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def timed(self) -> tuple[Generation, ...]:
@@ -46,8 +51,16 @@ class Evidence:
 
     @property
     def engine_log(self) -> bytes:
-        """Everything the engine printed, wherever it went."""
-        return self.run.stderr + b"\n" + "\n".join(self.told.junk).encode()
+        """Everything the engine printed, wherever it went: builds with MNN_USE_LOGCAT print into the phone's log."""
+        junk = "\n".join(self.told.junk).encode()
+        return b"\n".join((self.run.stderr, junk, engine_lines(self.phone_log, self.pids)))
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The numbers of our process on the phone: as the probe started it, and as it says itself."""
+        start, hello = self.run.start, self.told.hello
+        known = (start.pid if start is not None else None, hello.pid if hello is not None else None)
+        return frozenset(pid for pid in known if pid is not None)
 
 
 @dataclass(frozen=True)

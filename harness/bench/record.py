@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.bench.engine_log import find_fallback
 from harness.bench.evidence import Evidence, Objection, explain
 from harness.bench.heat import battery_drop_pct
-from harness.bench.memory import memory_of
+from harness.bench.memory import memory_of, remarks_on_memory
 from harness.bench.metrics import (
     P95_SAMPLES,
     P99_SAMPLES,
@@ -18,6 +18,7 @@ from harness.bench.metrics import (
     speed,
     token_times,
 )
+from harness.bench.roofline import roofline_of
 from harness.runners.events import Generation
 from harness.store.schema import BackendProof, Finding, Metrics, Sample
 
@@ -84,7 +85,7 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
         decode_tps=decode,
         token_ms=tokens,
         **memory_of(evidence, nulls),
-        roofline_ratio=None,
+        **roofline_of(evidence, decode.median if decode is not None else None, nulls),
         battery_drop_pct=battery_drop_pct(evidence, nulls),
     )
 
@@ -124,6 +125,11 @@ def findings_of(objections: Sequence[Objection]) -> tuple[Finding, ...]:
         Finding(code=o.reason.code, severity="error", title=o.detail[:500], evidence=o.evidence[:2000])
         for o in objections
     )
+
+
+def remarks_of(evidence: Evidence) -> tuple[Finding, ...]:
+    """Return what is worth knowing beside the figures and decides nothing."""
+    return tuple(remarks_on_memory(evidence))
 
 
 def _usable(generation: Generation) -> bool:

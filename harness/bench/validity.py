@@ -10,11 +10,14 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+from harness.bench.affinity import affinity_held
 from harness.bench.endings import account_is_complete, ended_by_itself
 from harness.bench.engine_log import find_errors, find_fallback, find_link_errors, last_lines
 from harness.bench.evidence import Evidence, Objection, Rule
+from harness.bench.memory import memory_was_free
 from harness.bench.metrics import decode_tps, prefill_tps, speed
 from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_time, wrong_times
+from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.steady import phone_was_steady
 from harness.bench.text_rules import output_is_language
 from harness.core.reasons import Reason
@@ -216,8 +219,11 @@ RULES: tuple[Rule, ...] = (
     ran_as_asked,
     tokens_were_generated,
     speed_is_possible,
+    decode_is_below_the_roof,
     output_is_language,
     phone_was_steady,
+    memory_was_free,
+    affinity_held,
     repeats_agree,
 )
 

@@ -39,7 +39,8 @@ def test_every_null_among_the_figures_has_its_reason(make: ModuleType) -> None:
     missing = {name for name in found.model_fields_set if getattr(found, name) is None}
     assert missing == {
         "load_cold_ms", "tuning_ms", "peak_rss_bytes", "peak_anon_bytes", "peak_swap_bytes", "peak_gpu_bytes",
-        "min_available_bytes", "roofline_ratio", "battery_drop_pct",
+        "min_available_bytes", "roofline_ratio", "battery_drop_pct", "bandwidth_gb_per_s",
+        "reload_growth_bytes", "gpu_counter", "killed_apps",
     }  # fmt: skip
     assert all(nulls[name] for name in missing)
     assert nulls["peak_rss_bytes"] == "the phone's /proc did not tell"
