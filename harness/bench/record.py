@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.bench.cold import loads_of
-from harness.bench.engine_log import find_fallback
 from harness.bench.evidence import Evidence, Objection, explain
 from harness.bench.heat import battery_drop_pct
 from harness.bench.memory import memory_of
@@ -21,7 +20,7 @@ from harness.bench.metrics import (
     token_times,
 )
 from harness.runners.events import Generation
-from harness.store.schema import BackendProof, Finding, Metrics, Sample
+from harness.store.schema import Finding, Metrics, Sample
 
 ALWAYS_NULL = {
     "peak_gpu_bytes": "no readable counter on this phone",
@@ -35,19 +34,6 @@ ALWAYS_NULL = {
     "match": "the plan compares with no reference",
     "matched_tokens": "the plan compares with no reference",
 }
-
-
-def backend_proof(evidence: Evidence) -> BackendProof | None:
-    """Return what was asked, what ran and what proves it; ``None`` when the runner never came so far."""
-    mark = find_fallback(evidence.engine_log, evidence.cell.backend)
-    load = evidence.told.load
-    if mark is not None:
-        return BackendProof(requested=evidence.cell.backend, actual=mark.used, strength="log", proof=mark.line)
-    if load is None:
-        return None
-    return BackendProof(
-        requested=evidence.cell.backend, actual=load.backend_actual, strength=load.strength, proof=load.proof
-    )
 
 
 def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:

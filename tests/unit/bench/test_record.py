@@ -71,26 +71,6 @@ def test_there_are_no_figures_without_a_load_event_or_a_generation(make: ModuleT
     assert metrics(make.evidence(make.lines(make.events()[:2])))[0] is None
 
 
-def test_the_proof_names_what_was_asked_and_what_ran(make: ModuleType) -> None:
-    proof = made.backend_proof(make.evidence())
-    assert proof is not None
-    assert (proof.requested, proof.actual, proof.strength, proof.proof) == (
-        "cpu",
-        "cpu",
-        "engine",
-        "a session runs on cpu",
-    )
-    assert made.backend_proof(make.evidence(b"")) is None
-
-
-def test_a_line_of_the_engine_is_a_better_proof_than_the_runners_word(make: ModuleType) -> None:
-    log = b"Can't Find type=7 backend, use 3 instead\nCan't Find type=3 backend, use 0 instead\n"
-    proof = made.backend_proof(make.evidence(backend="opencl", stderr=log))
-    assert proof is not None
-    assert (proof.requested, proof.actual, proof.strength) == ("opencl", "cpu", "log")
-    assert proof.proof == "Can't Find type=3 backend, use 0 instead"
-
-
 CHARGING = Battery(80, 30.0, "usb", "charging", "good", 4000, False)
 RESTING = Battery(80, 30.0, "none", "discharging", "good", 4000, False)
 
