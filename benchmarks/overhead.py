@@ -63,13 +63,14 @@ class Watched:
 
 
 def phone_tree(root: Path) -> Path:
-    """Make a sysfs with as many cores, clocks and thermal zones as a large phone has."""
+    """Make a sysfs with as many cores, clocks and thermal zones as a large phone has, and a counter of GPU memory."""
     for core in range(CORES):
         clocks = root / f"devices/system/cpu/cpu{core}/cpufreq"
         clocks.mkdir(parents=True)
         for name in ("scaling_cur_freq", "scaling_max_freq", "cpuinfo_max_freq", "cpuinfo_min_freq"):
             (clocks / name).write_text("1804800\n")
     (root / "devices/system/cpu/present").write_text(f"0-{CORES - 1}\n")
+    (root / "class/kgsl/kgsl/proc").mkdir(parents=True)
     for zone in range(ZONES):
         folder = root / f"class/thermal/thermal_zone{zone}"
         folder.mkdir(parents=True)
@@ -138,7 +139,7 @@ def busy(model: Path, seconds: float = WATCHED_S) -> Watched:
     """Watch a real MNN run of sixteen threads and at least ``seconds``."""
     repeats = 2
     while True:
-        watched, _ = _decode(model, repeats=repeats, tokens=64, interval_ms=INTERVAL_MS, threads=THREADS)
+        watched, _ = _decode(model, repeats=repeats, tokens=16, interval_ms=INTERVAL_MS, threads=THREADS)
         if watched.elapsed_s >= seconds:
             return watched
         repeats = min(repeats * 8, int(repeats * 1.3 * seconds / watched.elapsed_s) + 1)

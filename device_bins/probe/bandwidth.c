@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     MAX_THREADS = 64,
@@ -41,9 +42,15 @@ struct asked {
     size_t cpu_count;   /* 0: wherever the phone likes */
 };
 
+/* What all threads that run at the same time read together, and what all together may take at most. */
+struct size {
+    int64_t bytes, most;
+};
+
 struct reader {
     pthread_t thread;
     pthread_barrier_t *barrier;
+    int64_t *start; /* of all threads: slices of different times must not be added up */
     int64_t slice_ns;
     size_t slices, bytes; /* bytes: of its memory */
     int cpu;              /* -1: any */
@@ -79,14 +86,16 @@ static char *take_memory(struct reader *reader) {
 static void *read_on(void *context) {
     struct reader *reader = context;
     const char *block = take_memory(reader);
+    if (pthread_barrier_wait(reader->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+        *reader->start = clock_ns(CLOCK_MONOTONIC);
     (void)pthread_barrier_wait(reader->barrier);
-    int64_t start = clock_ns(CLOCK_MONOTONIC);
+    int64_t start = *reader->start;
     size_t at = 0, slice = 0;
     while (block && slice < reader->slices) {
         size_t count = reader->bytes - at < PIECE ? reader->bytes - at : PIECE;
         reader->sum ^= readings[slice % READINGS].read(block + at, count);
         at = at + count == reader->bytes ? 0 : at + count;
-        /* it counts for the slice in which it ends; all threads have the same slices */
+        /* it counts for the slice in which it ends */
         slice = (size_t)((clock_ns(CLOCK_MONOTONIC) - start) / reader->slice_ns);
         if (slice < reader->slices) reader->read[slice] += (int64_t)count;
     }
@@ -99,15 +108,24 @@ static int ascending(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
+/* More threads than cores: those that run must not be left with blocks that the caches hold. */
+static size_t block_bytes(struct size size, int threads) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t block = size.bytes / (cores > 0 && threads > cores ? cores : threads);
+    if (block > size.most / threads) block = size.most / threads;
+    return (size_t)block / READ_UNIT * READ_UNIT;
+}
+
 /* Bytes that all threads together read in each slice. */
-static int measure(const struct asked *asked, int threads, int64_t bytes, int64_t *read, size_t slices, int64_t slice_ns) {
+static int measure(const struct asked *asked, int threads, struct size size, int64_t *read, size_t slices, int64_t slice_ns) {
     static struct reader readers[MAX_THREADS];
     static volatile uint64_t sum;
     pthread_barrier_t barrier;
+    int64_t start = 0;
     if (pthread_barrier_init(&barrier, NULL, (unsigned)threads)) return fail("%d threads could not be had", threads);
     for (int i = 0; i < threads; i++) {
-        readers[i] = (struct reader){.barrier = &barrier, .slice_ns = slice_ns, .slices = slices};
-        readers[i].bytes = (size_t)(bytes / threads) / READ_UNIT * READ_UNIT;
+        readers[i] = (struct reader){.barrier = &barrier, .start = &start, .slice_ns = slice_ns, .slices = slices};
+        readers[i].bytes = block_bytes(size, threads);
         readers[i].cpu = asked->cpu_count ? asked->cpus[i] : -1;
         /* those who wait at the barrier cannot be called back, and the process ends anyway */
         if (pthread_create(&readers[i].thread, NULL, read_on, &readers[i])) return fail("%d threads could not be had", threads);
@@ -119,7 +137,7 @@ static int measure(const struct asked *asked, int threads, int64_t bytes, int64_
         int error = readers[i].error;
         if (error && readers[i].cpu >= 0 && error != ENOMEM)
             return fail("a thread could not be kept on core %d (%s)", readers[i].cpu, errno_name(error));
-        if (error) return fail("%lld MB could not be had (%s)", (long long)(bytes / MB), errno_name(error));
+        if (error) return fail("%lld MB could not be had (%s)", (long long)(size.bytes / MB), errno_name(error));
         sum ^= readers[i].sum;
         for (size_t slice = 0; slice < slices; slice++) read[slice] += readers[i].read[slice];
     }
@@ -182,15 +200,16 @@ static struct maybe llc_of(const struct roots *roots) {
 }
 
 /* At least what was asked for and beyond the caches, and never so much that apps are killed for it. */
-static int64_t choose_size(const struct asked *asked, struct maybe llc) {
+static struct size choose_size(const struct asked *asked, struct maybe llc) {
     char text[512]; /* MemAvailable is the third line */
     char *path = must_format("%s/meminfo", asked->roots.procfs);
     struct maybe available = read_file(path, text, sizeof text) > 0 ? find_field(text, "MemAvailable", 1024) : none();
     free(path);
-    int64_t bytes = asked->mb * MB;
-    if (llc.known && bytes < CACHES * llc.value) bytes = CACHES * llc.value;
-    if (available.known && bytes > available.value / SHARE) bytes = available.value / SHARE;
-    return bytes > MB ? bytes : MB;
+    struct size size = {asked->mb * MB, available.known ? available.value / SHARE : INT64_MAX};
+    if (llc.known && size.bytes < CACHES * llc.value) size.bytes = CACHES * llc.value;
+    if (size.most < MB) size.most = MB;
+    if (size.bytes > size.most) size.bytes = size.most;
+    return size;
 }
 
 static void put_result(struct json *json, int threads, int64_t *read, size_t slices, int64_t slice_ns) {
@@ -225,19 +244,20 @@ int verb_bandwidth(int count, char **words) {
     int wrong = read_asked(&asked, count, words);
     if (wrong) return wrong;
     struct maybe llc = llc_of(&asked.roots);
-    int64_t bytes = choose_size(&asked, llc), duration_ns = (int64_t)(asked.seconds * 1e9);
+    struct size size = choose_size(&asked, llc);
+    int64_t duration_ns = (int64_t)(asked.seconds * 1e9);
     int64_t slices = duration_ns / (SLICE_MS * (int64_t)1000000);
     slices = slices < FEWEST_SLICES ? FEWEST_SLICES : slices > MAX_SLICES ? MAX_SLICES : slices;
     json_open(&json, '{');
     json_key(&json, "mb");
-    json_int(&json, bytes / MB);
+    json_int(&json, size.bytes / MB);
     json_key(&json, "llc_bytes");
     json_maybe(&json, llc);
     json_key(&json, "results");
     json_open(&json, '[');
     for (size_t i = 0; i < asked.thread_count; i++) {
         int64_t slice_ns = duration_ns / slices;
-        int failed = measure(&asked, asked.threads[i], bytes, read, (size_t)slices, slice_ns);
+        int failed = measure(&asked, asked.threads[i], size, read, (size_t)slices, slice_ns);
         if (failed) return failed;
         put_result(&json, asked.threads[i], read, (size_t)slices, slice_ns);
     }

@@ -65,47 +65,53 @@ static struct maybe measure_folders(const struct gpu *gpu, const struct family *
     return some(sum);
 }
 
-struct row {
-    int64_t pid, pages;
+/* A table of the Mali driver while it is read, and its last row that tells the memory of a process. */
+struct table {
+    char *rest;
+    bool pid_first;
+    int64_t unit; /* bytes */
+    int64_t pid, bytes;
 };
 
-/* The next row that tells the pages of a process. Two forms: `kctx-0x… PAGES PID` below the total of the device, and
- * `… PID PAGES` below a header with these names. Rows without a pid are of drivers that count by context only. */
-static bool next_row(char **text, bool *pid_first, struct row *row) {
-    for (char *line; *text && (line = strsep(text, "\n"));) {
+static struct table begin_table(char *text) { return (struct table){.rest = text, .unit = sysconf(_SC_PAGESIZE)}; }
+
+/* Three forms: `kctx-0x… PAGES PID` below the total of the device, `… PID PAGES` below a header with these names, and
+ * `NAME PID BYTES …` below one that says `(:bytes)`. Rows without a pid are of drivers that count by context only. */
+static bool next_row(struct table *table) {
+    for (char *line; table->rest && (line = strsep(&table->rest, "\n"));) {
         char first[64], second[64], third[64];
+        int64_t amount;
         if (sscanf(line, " %63s %63s %63s", first, second, third) != 3) continue;
-        if (!strcmp(second, "pid")) *pid_first = true;
-        if (!*pid_first && strncmp(first, "kctx", 4)) continue;
-        if (parse_i64(*pid_first ? second : third, &row->pid) && parse_i64(*pid_first ? third : second, &row->pages) &&
-            row->pid > 0 && row->pages >= 0)
-            return true;
+        if (!strcmp(second, "(:bytes)")) table->unit = 1;
+        if (!strcmp(second, "pid") || !strcmp(third, "pid")) table->pid_first = true;
+        if (!table->pid_first && strncmp(first, "kctx", 4)) continue;
+        if (!parse_i64(table->pid_first ? second : third, &table->pid)) continue;
+        if (!parse_i64(table->pid_first ? third : second, &amount)) continue;
+        if (table->pid <= 0 || amount < 0 || amount > INT64_MAX / table->unit) continue;
+        table->bytes = amount * table->unit;
+        return true;
     }
     return false;
 }
 
 static bool find_table(const struct gpu_counter *counter, const char *path, struct denied *denied) {
-    static char table[TABLE_CAP];
+    static char text[TABLE_CAP];
     (void)counter;
-    struct row row;
-    char *rest = table;
-    bool pid_first = false;
-    ssize_t length = read_file(path, table, sizeof table);
+    ssize_t length = read_file(path, text, sizeof text);
     if (length < 0) note_denied(denied, path, (int)-length);
-    return length > 0 && (next_row(&rest, &pid_first, &row) || pid_first);
+    struct table table = begin_table(text);
+    return length > 0 && (next_row(&table) || table.pid_first);
 }
 
 static struct maybe measure_table(const struct gpu *gpu, const struct family *family) {
-    static char table[TABLE_CAP];
-    struct row row;
-    char *rest = table;
-    bool pid_first = false;
-    int64_t pages = 0;
-    if (read_file(gpu->path, table, sizeof table) < 0) return none();
-    while (next_row(&rest, &pid_first, &row))
+    static char text[TABLE_CAP];
+    int64_t sum = 0;
+    if (read_file(gpu->path, text, sizeof text) < 0) return none();
+    struct table table = begin_table(text);
+    while (next_row(&table))
         for (size_t i = 0; i < family->count; i++)
-            if (family->members[i].pid == row.pid) pages += row.pages;
-    return some(pages * sysconf(_SC_PAGESIZE));
+            if (family->members[i].pid == table.pid) sum += table.bytes;
+    return some(sum);
 }
 
 /* A node that renders, not one that only shows pictures. */
@@ -135,7 +141,7 @@ static const struct gpu_counter counters[] = {
     {"mali_table", true, "/mtk_mali/gpu_memory", NULL, NULL, NULL, find_table, measure_table},
     {"mali_table", true, "/mali/memory_usage", NULL, NULL, NULL, find_table, measure_table},
     {"mali_table", false, "/kernel/debug/mali0/gpu_memory", "/class/misc/mali0", NULL, NULL, find_table, measure_table},
-    {"mali_table", false, "/kernel/debug/mali/gpu_memory", "/class/misc/mali0", NULL, NULL, find_table, measure_table},
+    {"mali_table", false, "/kernel/debug/mali/gpu_memory", "/class/misc/mali", NULL, NULL, find_table, measure_table},
     {"drm_fdinfo", false, "/class/drm", NULL, NULL, NULL, find_drm, measure_drm},
     {"dmabuf_rss", true, "", NULL, "dmabuf_rss", NULL, find_own, measure_folders},
 };

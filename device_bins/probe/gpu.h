@@ -8,7 +8,7 @@
  *
  * kgsl        Adreno: what its driver allocated (`kernel`) and the buffers of others that it uses (`imported_mem`)
  * mali_kprcs  Mali on Pixels: `total_gpu_mem`, imported buffers included
- * mali_table  Mali elsewhere: the driver's table of contexts in debugfs or /proc, in pages
+ * mali_table  Mali elsewhere: the driver's table of contexts or processes in debugfs or /proc
  * drm_fdinfo  a driver of the kernel's own: drm-resident-*, else drm-memory-*, else drm-total-* of each client
  * dmabuf_rss  buffers shared between devices, which on most phones are the smaller part
  *

@@ -22,7 +22,7 @@ enum {
     KILL_AGAIN_MS = 20,    /* orphans become ours one generation at a time */
     KILL_PATIENCE_MS = 2000,
     DRAIN_MS = 200,        /* for output of the dead, when a stranger holds the pipe open */
-    ZONES_EVERY_MS = 1000, /* a phone has up to 90 zones, some slow to read, and heat is slow too; as are threads */
+    ZONES_EVERY_MS = 1000, /* a phone has up to 90 zones, some slow to read, and heat is slow too */
     STAMP_EVERY_US = 300,  /* while sensors are read, look for output this often */
     FINISH_MS = 5000,      /* for a slow stdout to take the last events */
     LEASE_EVERY_MS = 5000, /* between two extensions, or a third of the lease's own length */
@@ -90,7 +90,7 @@ static void look_for_trip(struct run *run) {
     }
 }
 
-/* Of the dead nothing is known. */
+/* What else is read once a second, with the zones. Of the dead nothing is known. */
 static void look_slowly(const struct run *run, bool now, const struct usage *usage, struct slow *slow) {
     bool lives = now && usage->processes > 0;
     slow->gpu_bytes = lives ? gpu_measure(&run->gpu, &run->family) : none();

@@ -15,9 +15,10 @@ from typing import Protocol
 
 from harness.bench.account import Account
 from harness.bench.bandwidth import Bandwidth
+from harness.bench.cold import cache_grew, cold_spec, start_cold, wants_cold_start
 from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
-from harness.bench.evidence import Evidence, Objection
+from harness.bench.evidence import ColdStart, Evidence, Objection
 from harness.bench.limits import Limits, limits_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.phone_log import LogReader, worth_keeping
@@ -41,7 +42,7 @@ from harness.phone.thermal import Meaning, trip_limits
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Cool, Plan
 from harness.runners.events import parse_runner_output
-from harness.runners.farm_runner import build_command
+from harness.runners.farm_runner import build_cold_command, build_command
 
 CLEAN_UP_S = 60.0
 Say = Callable[[str], None]
@@ -105,6 +106,7 @@ class Attempt:
         self._plan = session.context.plan
         self._begun = False
         self._stood_still = False
+        self._cold: ColdStart | None = None
 
     def run(self) -> list[Objection]:
         """Run it; what it left is in the account.
@@ -155,6 +157,7 @@ class Attempt:
                 stood_still=self._stood_still,
                 battery_before=session.battery,
                 battery_after=self._battery_after(),
+                cold=self._cold,
                 limits=limits,
             )
             if any(decode_is_below_the_roof(evidence)):  # or the roof was measured too low
@@ -162,6 +165,9 @@ class Attempt:
         account.evidence = replace(evidence, limits=limits)
         if log is not None:
             account.evidence = self._with_phone_log(account.evidence, log)
+        grew = cache_grew(account.evidence)
+        if grew:
+            account.note("tuning_cache_grew", grew, warning=True)
         return judge(account.evidence)
 
     @property
@@ -197,8 +203,9 @@ class Attempt:
             lease=(lease.file, lease.id) if lease is not None else None,
             cpus=limits.cpus,
         )
-        supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
         raw = account.raw_dir()
+        self._cold = self._start_cold(spec, bundle_dir, model_dir)
+        supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
         (raw / "command.json").write_text(json.dumps({"argv": argv, "cell": account.cell.label}, indent=1))
         session.say(f"running {account.cell.model} {account.cell.label}")
         try:
@@ -213,6 +220,21 @@ class Attempt:
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
         return run
+
+    def _start_cold(self, spec: RunSpec, bundle_dir: str, model_dir: str) -> ColdStart | None:
+        """Use the model for the first time, where this cell begins so."""
+        account, session = self._account, self._session
+        if not wants_cold_start(account.cell, self._plan):
+            return None
+        session.say(f"starting {account.cell.model} cold")
+        argv = build_cold_command(
+            session.context.bundle, bundle_dir, model_dir, spec.work_dir, account.cell, self._plan
+        )
+        cold = cold_spec(spec, argv)
+        make = ["mkdir", "-p", cold.work_dir]
+        deadline = Deadline(CLEAN_UP_S, "making the work folder", self._phone.transport.name)
+        checked(self._phone.transport.shell(make, deadline=deadline), self._phone.transport.name, make)
+        return start_cold(self._phone.probe, cold, model_dir, account.model.folder.size, self._phone.name)
 
     def _watching(self) -> Callable[[Event], None]:
         progress = Progress(self._session.say, self._account.cell, self._plan)

@@ -6,13 +6,33 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from harness.bench.limits import Limits
+from harness.bench.metrics import possible_ms
 from harness.bench.phone_log import NOT_READ, engine_lines
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.phone.battery import Battery
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
-from harness.runners.events import Generation, RunnerLog
+from harness.runners.events import Generation, Load, RunnerLog
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """How the first use of a model went. ``why_not`` says why its times are no figures."""
+
+    load: Load | None = None
+    generation: Generation | None = None
+    why_not: str = ""
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """Time to load, from there to the first token together, and of that the engine's tuning, in ms."""
+        load_ms = possible_ms(self.load.load_ms) if self.load is not None else None
+        ttft_ms = possible_ms(self.generation.ttft_ms) if self.generation is not None else None
+        if self.why_not or load_ms is None or ttft_ms is None:
+            return {}
+        tuning_ms = possible_ms(self.load.tuning_ms) if self.load is not None else None
+        return {"load_cold_ms": load_ms, "first_use_ms": load_ms + ttft_ms, "tuning_ms": tuning_ms}
 
 
 @dataclass(frozen=True)
@@ -21,7 +41,8 @@ class Evidence:
 
     ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the phone's log over that time and
     ``phone_log_gap`` why it cannot tell everything, if so; ``stood_still`` that it told nothing for so long that the
-    phone had to be woken; ``limits`` what was known of the phone's memory and cores before.
+    phone had to be woken; ``cold`` the cold start before it, where there was one; ``limits`` what was known of
+    the phone's memory and cores before.
     """
 
     cell: PlannedCell
@@ -36,6 +57,7 @@ class Evidence:
     phone_log_gap: str = NOT_READ
     battery_before: Battery | None = None
     battery_after: Battery | None = None
+    cold: ColdStart | None = None
     limits: Limits = field(default_factory=Limits)
 
     @property

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.commands import check
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
 from harness.payload.model_pins import read_pin
@@ -15,7 +16,8 @@ from harness.payload.models import ModelReport, find_model, here_models, verify_
 from harness.payload.models_fetch import fetch_model, model_path
 from harness.payload.models_import import import_model, pin_in_place
 
-app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, import, verify.")
+app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, import, verify, check.")
+app.command("check", epilog=check.EPILOG)(check.check)
 
 
 @app.command("list", epilog="Example: mnn-farm models list")
@@ -24,15 +26,19 @@ def models_list(as_json: Json = False) -> None:
     rows: list[dict[str, Any]] = []
     for name in here_models():
         path = model_path(name)
-        pinned = read_pin(path) is not None if path is not None else None
-        rows.append({"name": name, "path": str(path) if path is not None else None, "pinned": pinned})
+        row: dict[str, Any] = {"name": name, "path": str(path) if path is not None else None, "pinned": None}
+        try:
+            row["pinned"] = read_pin(path) is not None if path is not None else None
+        except ConfigError as error:
+            row["problem"] = str(error)
+        rows.append(row)
     if as_json:
         print_json({"models": rows})
         return
     for row in rows:
         here = row["path"] or f"not here yet: mnn-farm models fetch {row['name']}"
-        says = {True: "  pinned", False: "  not pinned", None: ""}[row["pinned"]]
-        say(f"{row['name']}  {here}{says}")
+        says = {True: "pinned", False: "not pinned", None: row.get("problem", "")}[row["pinned"]]
+        say(f"{row['name']}  {here}  {says}".rstrip())
 
 
 @app.command("fetch", epilog="Example: mnn-farm models fetch smollm2-135m")

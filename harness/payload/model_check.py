@@ -144,7 +144,10 @@ def _export_args(folder: Path) -> dict[str, Any]:
 def _find(check: ModelCheck, key: str) -> None:
     """Find the file that ``key`` names, or note why it cannot be used."""
     name = check.config.get(key, _DEFAULTS.get(key))
-    problem = _file_problem(check, key, name)
+    try:
+        problem = _file_problem(check, key, name)
+    except (OSError, RuntimeError) as error:  # too long for a name, or links that lead in a circle
+        problem = Problem("file_unreadable", f"{check.path}/{name} ({key}) cannot be read ({error})")
     if problem is None:
         check.files[key] = check.path / str(name)
     else:
@@ -152,7 +155,7 @@ def _find(check: ModelCheck, key: str) -> None:
 
 
 def _file_problem(check: ModelCheck, key: str, name: object) -> Problem | None:
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or not name.isprintable():
         return Problem("file_unnamed", f"{check.path}/{CONFIG}: {key} is {name!r}", "it must name a file")
     file = check.path / name
     if not file.resolve().is_relative_to(check.path):

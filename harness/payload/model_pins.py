@@ -60,16 +60,18 @@ def write_pin(folder: Path, content: PayloadFolder, source: str, engine_version:
     """
     files = tuple(PayloadFile(file.path, file.size, file.sha256) for file in content.files)
     pin = Pin(files, iso(utc_now()), source, engine_version)
-    place = pin_file(folder)
-    scratch = place.with_name(f".{place.name}.tmp-{secrets.token_hex(4)}")
     value = {"schema": SCHEMA, "folder": folder.resolve().name, **asdict(pin)}
     value["files"] = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in files]
     try:
-        scratch.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-        scratch.replace(place)
+        place = pin_file(folder)
+        scratch = place.with_name(f".{place.name}.tmp-{secrets.token_hex(4)}")
+        try:
+            scratch.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+            scratch.replace(place)
+        finally:
+            scratch.unlink(missing_ok=True)
     except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise HostError(f"the pin of {folder} cannot be written to {place} ({error.strerror})") from error
+        raise HostError(f"the pin of {folder} cannot be written ({error})", remedy="see MNN_FARM_STATE") from error
     return pin
 
 
@@ -79,7 +81,10 @@ def read_pin(folder: Path) -> Pin | None:
     Raises:
         ConfigError: there is one and it cannot be read; the reason is ``payload_corrupt``.
     """
-    place = pin_file(folder)
+    try:
+        place = pin_file(folder)
+    except OSError:  # the folder for pins can neither be found nor made, so there is none in it
+        return None
     try:
         return _pin(json.loads(place.read_text(encoding="utf-8")))
     except FileNotFoundError:

@@ -41,7 +41,7 @@ def check_settings(config: Mapping[str, Any], where: str) -> Iterator[Problem]:
 def _check(config: Mapping[str, Any], where: str, prefix: str) -> Iterator[Problem]:
     for key, (words, otherwise) in _WORDS.items():
         if key in config and config[key] not in words:
-            said = json.dumps(config[key], ensure_ascii=False)
+            said = json.dumps(config[key])
             yield Problem(
                 "setting_unknown",
                 f"{where}: {prefix}{key} is {said}, which MNN does not know; {otherwise} and not say so",
@@ -52,7 +52,7 @@ def _check(config: Mapping[str, Any], where: str, prefix: str) -> Iterator[Probl
         if type(threads) is not int or threads < 1:
             yield Problem(
                 "setting_unknown",
-                f"{where}: {prefix}thread_num is {json.dumps(threads, ensure_ascii=False)}",
+                f"{where}: {prefix}thread_num is {json.dumps(threads)}",
                 "write a whole number of at least 1",
             )
 

@@ -128,20 +128,20 @@ def verify_model(path: Path) -> ModelReport:
     check = check_model(_folder(path))
     problems = list(check.problems)
     facts: dict[str, Any] = {"name": check.path.name}
+    content, pin = None, None
     try:
         content = read_folder(check.path)
         facts |= {"hash": content.hash, "files": len(content.files)}
-        pin = read_pin(check.path)
     except ConfigError as error:
-        known = {problem.check for problem in problems}
-        if known.isdisjoint({"file_missing", "file_outside"}):
-            name = "pin_unreadable" if error.reason is Reason.PAYLOAD_CORRUPT else "file_unreadable"
-            problems.append(Problem(name, error.message, error.remedy, reason=error.reason))
-        return ModelReport(tuple(problems), facts)
-    if pin is not None:
+        problems.append(Problem("file_unreadable", error.message, error.remedy))
+    try:
+        pin = read_pin(check.path)
+        facts |= {"pinned": pin is not None, "pin": str(pin_file(check.path)) if pin is not None else None}
+    except ConfigError as error:
+        problems.append(Problem("pin_unreadable", error.message, error.remedy, reason=error.reason))
+    if pin is not None and content is not None:
         problems += check_pin(pin, content, _get_again(check.path))
-    facts |= {"pinned": pin is not None, "pin": str(pin_file(check.path)) if pin is not None else None}
-    if not check.errors:
+    if content is not None and not check.errors:
         model = _model_of(check, content, pinned=pin is not None)
         facts |= {
             "weight_bytes": model.weight_bytes,

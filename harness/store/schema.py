@@ -163,11 +163,12 @@ class TokenTimes(_Frozen):
 class Metrics(_Frozen):
     """What was measured. Speeds in tok/s, sizes in bytes, times in ms.
 
-    ``load_cold_ms`` is the first load, with the model's files out of the phone's file cache; ``load_ms`` one with all
-    caches warm. ``baseline_rss_bytes`` is what the runner held before it loaded the model, ``growth_bytes`` what each
-    further generation added, ``reload_growth_bytes`` each further load, ``gpu_counter`` where ``peak_gpu_bytes`` was
-    read. ``roofline_ratio`` is the share of ``bandwidth_gb_per_s`` (10^9 bytes) that decoding reached, ``killed_apps``
-    how many other apps the phone killed for memory meanwhile.
+    ``load_cold_ms`` is the first load, with the model's files out of the phone's file cache, ``first_use_ms`` from its
+    begin to the first token of the first answer, ``load_ms`` a load with all caches warm. ``baseline_rss_bytes`` is
+    what the runner held before it loaded the model, ``growth_bytes`` what each further generation added,
+    ``reload_growth_bytes`` each further load, ``gpu_counter`` where ``peak_gpu_bytes`` was read. ``roofline_ratio`` is
+    the share of ``bandwidth_gb_per_s`` (10^9 bytes) that decoding reached, ``killed_apps`` how many other apps the
+    phone killed for memory meanwhile.
     """
 
     load_cold_ms: float | None
@@ -184,6 +185,7 @@ class Metrics(_Frozen):
     min_available_bytes: int | None
     roofline_ratio: float | None
     battery_drop_pct: float | None
+    first_use_ms: float | None = None
     baseline_rss_bytes: int | None = None
     growth_bytes: float | None = None
     reload_growth_bytes: float | None = None

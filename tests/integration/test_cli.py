@@ -40,6 +40,7 @@ def test_it_says_its_version() -> None:
         ("models", "fetch"),
         ("models", "import"),
         ("models", "verify"),
+        ("models", "check"),
     ],
 )
 def test_every_verb_has_help_with_an_example(verb: tuple[str, ...]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,6 +12,10 @@ from typing import Any
 import pytest
 
 from harness.core.errors import ConfigError
+from harness.core.resources import data_root
+from harness.payload.mnn_graph import read_graph
+from harness.payload.mnn_tokenizer import read_tokenizer
+from harness.payload.model_pins import pin_file
 from harness.payload.models import read_model, verify_model
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 99\n"
@@ -41,6 +47,15 @@ def test_a_whole_model_has_no_problems_and_its_facts(kit: ModuleType, tmp_path: 
         "tokenizer_tokens": 32,
         "engine_version": "3.6.1",
     }
+
+
+def test_a_folder_that_cannot_be_hashed_and_its_broken_pin_are_told_beside_the_rest(
+    kit: ModuleType, tmp_path: Path
+) -> None:
+    folder = kit.write_model(tmp_path / "toy", {"precision": "best"})
+    pin_file(folder).write_text("{")
+    (folder / "away").symlink_to("/etc/hostname")
+    assert [found[0] for found in checks(folder)] == ["setting_unknown", "file_unreadable", "pin_unreadable"]
 
 
 def test_half_a_weight_file_is_told_with_both_lengths(kit: ModuleType, tmp_path: Path) -> None:
@@ -175,3 +190,20 @@ def test_a_configuration_that_leads_elsewhere_is_told(
     kit: ModuleType, tmp_path: Path, config: dict[str, Any], expected: Checks
 ) -> None:
     assert checks(kit.write_model(tmp_path / "toy", config)) == expected
+
+
+@pytest.mark.parametrize(("name", "read"), [("llm.mnn", read_graph), ("tokenizer.mtok", read_tokenizer)])
+def test_no_damage_makes_a_reader_fail_in_a_way_of_its_own(name: str, read: Callable[[bytes], object]) -> None:
+    whole = (data_root() / "profiles" / "models" / "tiny-llama" / name).read_bytes()
+    dice = random.Random(20261130)  # noqa: S311  nothing secret
+    refused = 0
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(dice.choice([1, 3, 20])):
+            at = dice.randrange(len(data))
+            data[at : at + dice.randrange(9)] = dice.choice([b"", b"\xff" * 4, bytes(4), dice.randbytes(40)])
+        try:
+            read(bytes(data))
+        except ValueError:
+            refused += 1
+    assert 0 < refused < 300

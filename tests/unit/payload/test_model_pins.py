@@ -184,6 +184,16 @@ def test_a_pin_that_cannot_be_read_is_no_missing_pin(toy: Path, content: str) ->
     assert read_model(toy).pinned
 
 
+def test_where_no_state_can_be_kept_nothing_is_pinned(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setenv("MNN_FARM_STATE", str(tmp_path / "file"))
+    assert read_model(toy).pinned is False
+    with pytest.raises(HostError, match=r"the pin of .*toy cannot be written"):
+        pin_in_place(toy)
+
+
 def test_holes_stay_holes_in_the_copy(tmp_path: Path) -> None:
     source = tmp_path / "sparse"
     source.mkdir()

@@ -104,6 +104,10 @@ def test_a_file_the_engine_needs_is_refused_missing_empty_or_a_pointer(
         ({"llm_model": ""}, "llm_model is '': it must name a file"),
         ({"tokenizer_file": None}, "tokenizer_file is None: it must name a file"),
         ({"llm_model": "."}, "lacks ."),
+        ({"llm_model": "a\0b"}, "llm_model is 'a\\x00b': it must name a file"),
+        ({"llm_model": "\ud800"}, "it must name a file"),
+        ({"llm_model": "x" * 5000}, "cannot be read"),
+        ({"llm_model": "circle"}, "circle"),
     ],
 )
 def test_a_name_that_leads_nowhere_is_refused(
@@ -112,6 +116,7 @@ def test_a_name_that_leads_nowhere_is_refused(
     (tmp_path / "secret").write_text("x")
     folder = kit.write_model(tmp_path / "toy", config)
     (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "circle").symlink_to(folder / "circle")
     with pytest.raises(ModelIncompleteError) as caught:
         read_model(folder)
     assert says in str(caught.value)

@@ -87,25 +87,34 @@ def test_a_mali_of_a_pixel_has_a_folder_for_each_process_too(roots: Path, run_wi
 
 
 @pytest.mark.parametrize(
-    ("path", "table"),
+    ("path", "table", "wanted"),
     [
         (
             "proc/mtk_mali/gpu_memory",
             "mali0  900\n  kctx-0x00a1  17  $$\n  kctx-0x00a2  3  $$\n  kctx-0x00a3  880  1\n",
+            20 * PAGE,
         ),
-        ("proc/mali/memory_usage", "mali0  900\n  kctx-0x00a1  20  $$\n"),
+        ("proc/mali/memory_usage", "mali0  900\n  kctx-0x00a1  20  $$\n", 20 * PAGE),
         (
             "sys/kernel/debug/mali0/gpu_memory",
             "mali0  total used_pages  900\n----\nkctx  pid  used_pages\n----\n00c1 $$ 20\n00c2 1 880\n",
+            20 * PAGE,
+        ),
+        (
+            "sys/kernel/debug/mali/gpu_memory",
+            "Name (:bytes)  pid  mali_mem  max_mali_mem\n====\n  runner  $$  5000  6000\n  other  1  9  9\n"
+            "Mali mem usage: 5009\n",
+            5000,
         ),
     ],
 )
-def test_other_malis_have_one_table_in_pages(roots: Path, run_with: RunProbe, path: str, table: str) -> None:
-    (roots / "sys/class/misc/mali0").mkdir(parents=True)
+def test_other_malis_have_one_table(roots: Path, run_with: RunProbe, path: str, table: str, wanted: int) -> None:
+    for device in ("mali", "mali0"):
+        (roots / "sys/class/misc" / device).mkdir(parents=True)
     (roots / path).parent.mkdir(parents=True)
     (roots / path).write_text(table.replace("$$", "1"))
     log = run_with(f'cat > "$1/{path}" <<.\n{table}.')
-    assert (counter_of(log), reading(log)) == ("mali_table", 20 * PAGE)
+    assert (counter_of(log), reading(log)) == ("mali_table", wanted)
 
 
 def test_a_table_that_counts_by_context_alone_is_of_no_use(roots: Path, run_with: RunProbe) -> None:
