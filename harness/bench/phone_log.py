@@ -25,12 +25,12 @@ _KILLED = re.compile(
 )
 # Before Android 9 the kernel kills, and its log is not shown on most phones.
 _LMKD_SINCE_SDK = 28
-_STAMP = rb"(?:\d{4}-)?(?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\S*"
+_WHEN = rb"(?:\d{4}-)?(\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\S*"
+_STAMP = re.compile(_WHEN)
 # `threadtime`, with the year, the zone or the user where a phone adds them; else `time` and `brief`.
 _LINE = re.compile(
-    rb"(?:" + _STAMP + rb"\s+(?:[+-]\d{4}\s+)?(?:[a-z]\S*\s+)?(?P<pid>\d+)\s+\d+\s+[VDIWEFS]\s(?P<tag>.*?)\s*: ?"
-    rb"|(?:" + _STAMP.replace(b"<stamp>", b"<stamp2>") + rb"\s+)?[VDIWEFS]/(?P<tag2>.*?)\s*\(\s*(?P<pid2>\d+)\): ?)"
-    rb"(?P<text>.*)"
+    rb"(?:" + _WHEN + rb"\s+(?:[+-]\d{4}\s+)?(?:[a-z]\S*\s+)?(?P<pid>\d+)\s+\d+\s+[VDIWEFS]\s(?P<tag>[^:]{0,64}):"
+    rb"|(?:" + _WHEN + rb"\s+)?[VDIWEFS]/(?P<tag2>[^:(]{0,64})\(\s*(?P<pid2>\d+)\):) ?(?P<text>.*)"
 )
 _ENGINE_TAG = b"mnn"
 
@@ -130,8 +130,8 @@ def _is_before(stamp: bytes, mark: bytes) -> bool:
 
 
 def _stamp_of(line: bytes) -> bytes | None:
-    match = _LINE.match(line)
-    return None if match is None else match["stamp"] or match["stamp2"]
+    match = _STAMP.match(line)
+    return None if match is None else match[1]
 
 
 def memory_kill(log: bytes, pid: int) -> str | None:
