@@ -393,7 +393,8 @@ def stop_tokens(tokenizer: Path) -> list[int]:
         specials, stops, _prefix = (int(n) for n in counts)
         if magic[0] != b"430":
             raise ValueError("magic number")
-        return [int(n) for n in ids[specials : specials + stops]]
+        # some exporters write None for an end that a model does not have
+        return [int(n) for n in ids[specials : specials + stops] if n != b"None"]
     except (ValueError, IndexError):
         raise StageError("load", f"{tokenizer} (tokenizer_file) is not an MNN tokenizer") from None
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import harness
 from harness.bench import record as make
+from harness.bench.backend import backend_proof
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.evidence import Evidence, Objection
 from harness.bench.heat import thermal_of
@@ -58,7 +59,7 @@ class Account:
     @property
     def config(self) -> CellConfig:
         """What is asked of the engine."""
-        return cell_config(self.cell, self.context.plan)
+        return cell_config(self.cell, self.context.plan, self.phone.facts.cpu_clusters)
 
     @property
     def cell_id(self) -> str:
@@ -112,16 +113,19 @@ class Account:
             fault=Fault(decisive.reason.fault) if decisive else None,
             detail=decisive.detail if decisive else "",
             samples=make.samples_of(self.evidence) if self.evidence is not None else (),
-            findings=(*make.findings_of(objections), *self.notes),
+            findings=(*make.findings_of(objections), *self._remarks(), *self.notes),
             nulls=nulls,
             raw=self.folder.relative(self.raw) if self.raw is not None else None,
             **sections,
         )
 
+    def _remarks(self) -> tuple[Finding, ...]:
+        return make.remarks_of(self.evidence) if self.evidence is not None else ()
+
     def _sections(self, nulls: dict[str, str]) -> dict[str, Any]:
         sections: dict[str, Any] = {"backend": None, "metrics": None, "thermal": None, "output": None}
         if self.evidence is not None:
-            sections["backend"] = make.backend_proof(self.evidence)
+            sections["backend"] = backend_proof(self.evidence)
             sections["metrics"] = make.metrics_of(self.evidence, nulls)
             sections["thermal"] = thermal_of(self.evidence, self.phone.facts, nulls)
             sections["output"] = output_of(self.evidence, self.context.plan, nulls)

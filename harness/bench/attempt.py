@@ -11,18 +11,22 @@ import json
 import secrets
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from harness.bench.account import Account
+from harness.bench.bandwidth import Bandwidth
 from harness.bench.cold import cache_grew, cold_spec, start_cold, wants_cold_start
 from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
 from harness.bench.evidence import ColdStart, Evidence, Objection
+from harness.bench.limits import Limits, limits_of
 from harness.bench.phone import ConnectedPhone
-from harness.bench.phone_log import read_phone_log
+from harness.bench.phone_log import LogReader, worth_keeping
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
 from harness.bench.reference import NOT_COMPARED, find_reference
+from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.said import write_answers
 from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
@@ -89,6 +93,10 @@ class Session(Protocol):
         """Take note of how the phone came back."""
         ...
 
+    def bandwidth(self, *, again: bool = False) -> Bandwidth:
+        """Return how fast the phone's memory can be read."""
+        ...
+
     def bring(self, kind: str, payload: PayloadFolder, label: str) -> str:
         """Bring a payload and return its folder on the phone."""
         ...
@@ -138,34 +146,45 @@ class Attempt:
             cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
                 account.note("cool_down", cooled.note)
-            run = self._run_on_phone(bundle_dir, model_dir)
-            battery_after = self._battery_after()
-            end = run.end
-            well = end is not None and end.why == "exit" and end.exit_code == 0
+            facts = self._phone.facts
+            limits = limits_of(account.cell, account.model, facts, session.bandwidth())
+            log = LogReader(self._phone.transport, facts.sdk) if self._has_a_log else None
+            if log is not None:
+                log.begin()
+            run = self._run_on_phone(bundle_dir, model_dir, limits)
+            evidence = Evidence(
+                cell=account.cell,
+                plan=self._plan,
+                run=run,
+                told=parse_runner_output(run.stdout),
+                weight_bytes=account.model.weight_bytes,
+                ram_bytes=facts.ram_bytes,
+                started_hot=cooled.hot,
+                stood_still=self._stood_still,
+                battery_before=session.battery,
+                battery_after=self._battery_after(),
+                cold=self._cold,
+                limits=limits,
+            )
+            if any(decode_is_below_the_roof(evidence)):  # or the roof was measured too low
+                limits = replace(limits, bandwidth=session.bandwidth(again=True))
+            if log is not None:
+                evidence = self._with_phone_log(evidence, log)
             # Still in its turn: this computer's processor may be the one that other phones of the group measure on.
+            well = run.end is not None and run.end.why == "exit" and run.end.exit_code == 0
             found = find_reference(session.context, account.cell, session.say) if well else NOT_COMPARED
-        account.evidence = Evidence(
-            cell=account.cell,
-            plan=self._plan,
-            run=run,
-            told=parse_runner_output(run.stdout),
-            weight_bytes=account.model.weight_bytes,
-            ram_bytes=self._phone.facts.ram_bytes,
-            started_hot=cooled.hot,
-            stood_still=self._stood_still,
-            phone_log=b"" if well else self._keep_phone_log(),
-            battery_before=session.battery,
-            battery_after=battery_after,
-            cold=self._cold,
-            reference=found.reference,
-            reference_why=found.why,
-        )
+        account.evidence = replace(evidence, limits=limits, reference=found.reference, reference_why=found.why)
         account.notes += [*found.findings, *text_findings(account.evidence)]
         write_answers(account.evidence, self._plan, account.raw_dir() / "answers.jsonl")
         grew = cache_grew(account.evidence)
         if grew:
             account.note("tuning_cache_grew", grew, warning=True)
         return judge(account.evidence)
+
+    @property
+    def _has_a_log(self) -> bool:
+        facts = self._phone.facts
+        return facts.sdk is not None or facts.android_release is not None
 
     def _bring_payloads(self) -> tuple[str, str]:
         session, model = self._session, self._account.model
@@ -176,7 +195,7 @@ class Attempt:
             session.bring("models", model.folder, f"model {model.name}"),
         )
 
-    def _run_on_phone(self, bundle_dir: str, model_dir: str) -> RunLog:
+    def _run_on_phone(self, bundle_dir: str, model_dir: str, limits: Limits) -> RunLog:
         """Run the cell under the probe in a fresh work folder, which is removed afterwards."""
         account, session, transport = self._account, self._session, self._phone.transport
         work = f"{transport.base_dir}/work/{account.cell_id[:12]}-{account.number}-{secrets.token_hex(3)}"
@@ -194,6 +213,7 @@ class Attempt:
             silence_s=self._plan.silence_s,
             trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
+            cpus=limits.cpus,
         )
         raw = account.raw_dir()
         self._cold = self._start_cold(spec, bundle_dir, model_dir)
@@ -259,12 +279,15 @@ class Attempt:
             phone_logger(__name__, transport.name).info("the battery could not be read after the run: %s", error)
             return None
 
-    def _keep_phone_log(self) -> bytes:
+    def _with_phone_log(self, evidence: Evidence, reader: LogReader) -> Evidence:
+        """Add the phone's log over the time of the run. Of one that ended well only what speaks of it is kept."""
         self._session.say("reading the phone's log")
-        log = read_phone_log(self._phone.transport)
-        if log and self._account.raw is not None:
-            (self._account.raw / "logcat").write_bytes(log)
-        return log
+        log, end = reader.read(), evidence.run.end
+        well = end is not None and end.why == "exit" and end.exit_code == 0
+        kept = worth_keeping(log.lines, evidence.pids) if well else log.lines
+        if kept and self._account.raw is not None:
+            (self._account.raw / "logcat").write_bytes(kept)
+        return replace(evidence, phone_log=log.lines, phone_log_gap=log.gap)
 
     def _remove(self, work: str) -> None:
         """Remove the work folder. If that fails it costs nothing that was measured: whoever has the phone next does."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.bench.cores_asked import resolve
 from harness.core.ids import content_id
 from harness.payload.bundle import Bundle
 from harness.payload.models import ModelFolder
@@ -26,14 +28,15 @@ class RunContext:
     models: dict[str, ModelFolder]
 
 
-def cell_config(cell: PlannedCell, plan: Plan) -> CellConfig:
-    """Return everything that is asked of the engine in this cell."""
+def cell_config(cell: PlannedCell, plan: Plan, clusters: Iterable[Any] = ()) -> CellConfig:
+    """Return everything that is asked of the engine in this cell, on a phone with these ``cpu_clusters``."""
     return CellConfig(
         kind=plan.kind,
         backend=cell.backend,
         threads=cell.threads,
         precision=cell.precision,
         memory=cell.memory,
+        affinity=resolve(cell.affinity, clusters),
         engine=dict(cell.engine),
         prompt_hash=prompt_hash(plan, cell),
         prompt_tokens=cell.prompt_tokens,

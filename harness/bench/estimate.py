@@ -19,7 +19,9 @@ _LOAD_BYTES_PER_S = 300e6
 def estimate_s(cell: PlannedCell, plan: Plan, model: ModelFolder, tier: TierName) -> float:
     """Return seconds for one cell, without waiting and cooling."""
     token_s = max(model.weight_bytes / _BYTES_PER_S[tier], _LEAST_MS_PER_TOKEN / 1000)
-    generation_s = cell.prompt_tokens * token_s / _PREFILL_SPEEDUP + cell.generate_tokens * token_s
+    read_tokens = cell.context_tokens + cell.prompt_tokens
+    generation_s = read_tokens * token_s / _PREFILL_SPEEDUP + cell.generate_tokens * token_s
+    timed_s = plan.duration_s if plan.duration_s is not None else plan.repeats * generation_s
     asked_s = sum(ask.max_tokens for ask in questions_of(cell, plan)) * token_s
-    load_s = _START_S + model.weight_bytes / _LOAD_BYTES_PER_S
-    return load_s + (plan.warmups + plan.repeats) * generation_s + asked_s
+    load_s = _START_S + plan.load_rounds * model.weight_bytes / _LOAD_BYTES_PER_S
+    return load_s + plan.warmups * generation_s + timed_s + asked_s

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from harness.bench.limits import Limits
 from harness.bench.match import Reference
 from harness.bench.metrics import possible_ms
+from harness.bench.phone_log import NOT_READ, engine_lines
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.phone.battery import Battery
@@ -38,9 +40,10 @@ class ColdStart:
 class Evidence:
     """All that is known of a cell that ran.
 
-    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
-    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken; ``cold`` the cold
-    start before it, where there was one. ``reference`` is what the same model says on this computer, ``reference_why``
+    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the phone's log over that time and
+    ``phone_log_gap`` why it cannot tell everything, if so; ``stood_still`` that it told nothing for so long that the
+    phone had to be woken; ``cold`` the cold start before it, where there was one; ``limits`` what was known of
+    the phone's memory and cores before; ``reference`` is what the same model says on this computer, ``reference_why``
     why that is not known.
     """
 
@@ -53,11 +56,13 @@ class Evidence:
     started_hot: str | None = None
     stood_still: bool = False
     phone_log: bytes = b""
+    phone_log_gap: str = NOT_READ
     battery_before: Battery | None = None
     battery_after: Battery | None = None
     reference: Reference | None = None
     reference_why: str = "the plan compares with no reference"
     cold: ColdStart | None = None
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def timed(self) -> tuple[Generation, ...]:
@@ -72,8 +77,16 @@ class Evidence:
 
     @property
     def engine_log(self) -> bytes:
-        """Everything the engine printed, wherever it went."""
-        return self.run.stderr + b"\n" + "\n".join(self.told.junk).encode()
+        """Everything the engine printed, wherever it went: builds with MNN_USE_LOGCAT print into the phone's log."""
+        junk = "\n".join(self.told.junk).encode()
+        return b"\n".join((self.run.stderr, junk, engine_lines(self.phone_log, self.pids)))
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The numbers of our process on the phone: as the probe started it, and as it says itself."""
+        start, hello = self.run.start, self.told.hello
+        known = (start.pid if start is not None else None, hello.pid if hello is not None else None)
+        return frozenset(pid for pid in known if pid is not None)
 
 
 @dataclass(frozen=True)

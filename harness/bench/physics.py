@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from harness.bench.moments import stamped_lines
 from harness.payload.probe_events import RunLog
 from harness.runners.events import Generation
 
@@ -52,6 +53,24 @@ def beyond_physics(generation: Generation, weight_bytes: int) -> str:
     return ""
 
 
+def beyond_memory(tps: float, read_bytes: int, roof_tps: float, gb_per_s: float) -> str:
+    """Return how a decode speed exceeds what the phone's memory allows, ``""`` if it does not.
+
+    Args:
+        tps: tok/s.
+        read_bytes: weights read for each token.
+        roof_tps: the highest speed that can be believed.
+        gb_per_s: the memory's measured bandwidth.
+    """
+    if tps <= roof_tps:
+        return ""
+    reads_gb = tps * read_bytes / 1e9
+    return (
+        f"decoding at {tps:.1f} tok/s would read {reads_gb:.1f} GB of weights a second; the phone's memory gives "
+        f"{gb_per_s:.1f} GB/s, which allows {roof_tps:.1f} tok/s, caches and slack included"
+    )
+
+
 def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
     """Return how much longer the generations took by the probe's clock than they claim, ``""`` if it fits.
 
@@ -59,7 +78,7 @@ def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
     but generate (before the first, an engine may still tune itself): one that claims half of that time or less, or
     milliseconds that are seconds, is not believed.
     """
-    stamps_ns = [mono_ns for mono_ns, line in _stamped_lines(run) if _GENERATION.search(line)]
+    stamps_ns = [mono_ns for mono_ns, line in stamped_lines(run) if _GENERATION.search(line)]
     if not stamps_ns:
         return ""
     took_ms = (stamps_ns[-1] - stamps_ns[0]) / 1e6
@@ -67,13 +86,3 @@ def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
     if took_ms - claimed_ms <= max(UNEXPLAINED_MS, claimed_ms):
         return ""
     return f"all generations but the first claim {claimed_ms:.0f} ms; by the probe's clock they took {took_ms:.0f} ms"
-
-
-def _stamped_lines(run: RunLog) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of stdout, each with the time at which its end was read."""
-    pending = b""
-    for output in run.outputs:
-        if output.fd == 1:
-            *lines, pending = (pending + output.data).split(b"\n")
-            for line in lines:
-                yield output.mono_ns, line

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.bench.cold import loads_of
-from harness.bench.engine_log import find_fallback
 from harness.bench.evidence import Evidence, Objection, explain
 from harness.bench.heat import battery_drop_pct
-from harness.bench.memory import memory_of
+from harness.bench.memory import memory_of, remarks_on_memory
 from harness.bench.metrics import (
     P95_SAMPLES,
     P99_SAMPLES,
@@ -20,8 +19,9 @@ from harness.bench.metrics import (
     speed,
     token_times,
 )
+from harness.bench.roofline import roofline_of
 from harness.runners.events import Generation
-from harness.store.schema import BackendProof, Finding, Metrics, Sample
+from harness.store.schema import Finding, Metrics, Sample
 
 ALWAYS_NULL = {
     "peak_gpu_bytes": "no readable counter on this phone",
@@ -32,19 +32,6 @@ ALWAYS_NULL = {
     "sustained_tps": "a burst cell has no sustained phase",
     "sustained_ratio": "a burst cell has no sustained phase",
 }
-
-
-def backend_proof(evidence: Evidence) -> BackendProof | None:
-    """Return what was asked, what ran and what proves it; ``None`` when the runner never came so far."""
-    mark = find_fallback(evidence.engine_log, evidence.cell.backend)
-    load = evidence.told.load
-    if mark is not None:
-        return BackendProof(requested=evidence.cell.backend, actual=mark.used, strength="log", proof=mark.line)
-    if load is None:
-        return None
-    return BackendProof(
-        requested=evidence.cell.backend, actual=load.backend_actual, strength=load.strength, proof=load.proof
-    )
 
 
 def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
@@ -72,7 +59,7 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
         decode_tps=decode,
         token_ms=tokens,
         **memory_of(evidence, nulls),
-        roofline_ratio=None,
+        **roofline_of(evidence, decode.median if decode is not None else None, nulls),
         battery_drop_pct=battery_drop_pct(evidence, nulls),
     )
 
@@ -118,6 +105,11 @@ def findings_of(objections: Sequence[Objection]) -> tuple[Finding, ...]:
         Finding(code=o.reason.code, severity="error", title=o.detail[:500], evidence=o.evidence[:2000])
         for o in objections
     )
+
+
+def remarks_of(evidence: Evidence) -> tuple[Finding, ...]:
+    """Return what is worth knowing beside the figures and decides nothing."""
+    return tuple(remarks_on_memory(evidence))
 
 
 def _usable(generation: Generation) -> bool:

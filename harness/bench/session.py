@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from harness.bench.account import Account
 from harness.bench.attempt import Attempt, Say
+from harness.bench.bandwidth import Bandwidth, measure_bandwidth
 from harness.bench.context import RunContext
 from harness.bench.evidence import Objection
 from harness.bench.lease import Keeper
@@ -63,6 +64,7 @@ class PhoneSession:
         self._prepared = False
         self._tripped = False
         self._battery: Battery | None = None
+        self._bandwidth = Bandwidth()
 
     @property
     def ladder(self) -> Ladder:
@@ -219,10 +221,19 @@ class PhoneSession:
         self._stored.clear()
         if recovered.rebooted:
             self._prepared = False
+        if recovered.rebooted or not self._bandwidth.gb_per_s:
+            self._bandwidth = Bandwidth()
         how = ", ".join((*recovered.rungs, *(["it had rebooted"] if recovered.rebooted else [])))
         account.note(
             "recovered", f"the phone was lost and came back ({how or 'the step was done again'})", warning=True
         )
+
+    def bandwidth(self, *, again: bool = False) -> Bandwidth:
+        """Return how fast the phone's memory can be read: measured once a boot, and ``again`` where that is doubted."""
+        if self.context.plan.roofline.measure and (again or self._bandwidth == Bandwidth()):
+            self.say("measuring the memory's bandwidth")
+            self._bandwidth = self._bandwidth.or_better(measure_bandwidth(self.phone.probe, self.phone.facts))
+        return self._bandwidth
 
     def bring(self, kind: str, payload: PayloadFolder, label: str) -> str:
         """Bring a payload to the phone, once per session, and return its folder there; see ``ensure_on_phone``."""

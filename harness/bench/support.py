@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from harness.bench.cores_asked import cannot_be_had
 from harness.bench.evidence import Objection
+from harness.bench.limits import model_config
 from harness.core.reasons import Reason
 from harness.payload.bundle import Bundle
 from harness.payload.models import ModelFolder
@@ -32,9 +34,26 @@ def ruled_out(cell: PlannedCell, facts: Facts, bundle: Bundle, model: ModelFolde
         return Objection(
             Reason.MODEL_TOO_BIG, f"{model.weight_bytes} bytes of weights, the phone has {facts.ram_bytes} of memory"
         )
+    return _asks_for_what_is_not_there(cell, facts, model)
+
+
+def _asks_for_what_is_not_there(cell: PlannedCell, facts: Facts, model: ModelFolder) -> Objection | None:
+    no_cores = cannot_be_had(cell.affinity, facts.cpu_clusters, facts.core_max_khz)
+    if no_cores:
+        return Objection(Reason.BAD_PLAN, no_cores)
+    # What llmexport notes of the model. MNN's own max_all_tokens refuses nothing (3.6.1).
+    longest = model_config(model).get(_CONTEXT_KEY)
+    needed = cell.context_tokens + cell.prompt_tokens + cell.generate_tokens
+    if type(longest) is int and 0 < longest < needed:
+        return Objection(
+            Reason.BAD_PLAN,
+            f"the model's context is {longest} tokens ({_CONTEXT_KEY}); {cell.context_tokens} of history, "
+            f"{cell.prompt_tokens} of prompt and {cell.generate_tokens} to generate are {needed}",
+        )
     return None
 
 
+_CONTEXT_KEY = "max_position_embeddings"
 _PROPER = {"opencl": "OpenCL", "vulkan": "Vulkan"}
 
 

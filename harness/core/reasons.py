@@ -64,7 +64,7 @@ class Reason(Enum):
     TOKEN_COUNT_SHORT = _Facts(Verdict.REJECTED, Fault.PRODUCT, "fewer tokens came out than were asked for")
     IMPLAUSIBLE_SPEED = _Facts(Verdict.REJECTED, Fault.PRODUCT, "the speed is not physically possible")
     # rejected, infra
-    NOISY = _Facts(Verdict.REJECTED, Fault.INFRA, "the repeats differ more than the plan allows")
+    NOISY = _Facts(Verdict.REJECTED, Fault.INFRA, "the repeats differ too much, or threads left their cores")
     HOT_START = _Facts(Verdict.REJECTED, Fault.INFRA, "the phone was too hot when the cell began")
     THROTTLED = _Facts(Verdict.REJECTED, Fault.INFRA, "the phone throttled during a burst cell")
     SUSPENDED = _Facts(Verdict.REJECTED, Fault.INFRA, "the phone slept during the cell")

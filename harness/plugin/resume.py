@@ -17,7 +17,7 @@ from harness.plugin.run import Run, bind_cells, cell_ids, member_of
 from harness.report.text import plural
 from harness.store.resume import check_known, check_same, is_left
 from harness.store.runfolder import RunFolder
-from harness.store.schema import CellRecord, LeftOut, Resumption, RunInfo
+from harness.store.schema import CellRecord, FleetMember, LeftOut, Resumption, RunInfo
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Begun:
         plan = make_plan(self.head.plan, PLAN_OF_RUN).model_dump(mode="json", by_alias=True)
         head = self.head.model_copy(update={"plan": plan})
         check_same(head, records, request.plan_values, request.model_sources, request.bundle_source)
-        known = [cell_id for member in self.head.fleet for cell_id in cell_ids(request, member.phone.id)]
+        known = [cell_id for member in self.head.fleet for cell_id in _ids(request, member)]
         check_known(self.head, records, known, harness.__version__)
 
     def is_left(self, cell_id: str) -> bool:
@@ -63,7 +63,7 @@ class Begun:
         missing: dict[str, int] = {}
         for member in self.head.fleet:
             if member.phone.id not in here:
-                ids = cell_ids(request, member.phone.id)
+                ids = _ids(request, member)
                 unfinished = sum(is_left(self.records.get(cell_id), unfinished=True) for cell_id in ids)
                 if unfinished:
                     missing[member.phone.name] = missing.get(member.phone.name, 0) + unfinished
@@ -125,3 +125,7 @@ class Begun:
         if self.head.harness_version != harness.__version__:
             notes.append(f"{run} was begun by mnn-farm {self.head.harness_version}, this is {harness.__version__}")
         return notes + [f"not here: {name}: {plural(count, 'cell')} unfinished" for name, count in missing.items()]
+
+
+def _ids(request: Request, member: FleetMember) -> list[str]:
+    return cell_ids(request, member.phone.id, member.facts.get("cpu_clusters") or ())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import harness
 from harness.bench.context import RunContext, cell_config, cell_id_of
@@ -94,13 +95,17 @@ class Run:
         return WorkerRun(self.context, phones, self.cells, tuple(test_paths), self.request.stop_at)
 
 
-def cell_ids(request: Request, phone_id: str) -> list[str]:
-    """Return the ids of a phone's cells, the most wanted first; the phone need not be here."""
-    return [_cell_id(request, phone_id, cell) for cell in cells_of(request.plan)]
+def cell_ids(request: Request, phone_id: str, clusters: Iterable[Any] = ()) -> list[str]:
+    """Return the ids of a phone's cells, the most wanted first; the phone need not be here.
+
+    ``clusters`` are the ``cpu_clusters`` of its facts, which say what a plan's ``affinity`` means on it.
+    """
+    return [_cell_id(request, phone_id, clusters, cell) for cell in cells_of(request.plan)]
 
 
-def _cell_id(request: Request, phone_id: str, cell: PlannedCell) -> str:
-    return cell_id_of(phone_id, request.models[cell.model], request.bundle, cell_config(cell, request.plan))
+def _cell_id(request: Request, phone_id: str, clusters: Iterable[Any], cell: PlannedCell) -> str:
+    config = cell_config(cell, request.plan, clusters)
+    return cell_id_of(phone_id, request.models[cell.model], request.bundle, config)
 
 
 def bind_cells(request: Request, phones: Sequence[ConnectedPhone]) -> tuple[BoundCell, ...]:
@@ -111,7 +116,7 @@ def bind_cells(request: Request, phones: Sequence[ConnectedPhone]) -> tuple[Boun
     bound = []
     for cell in cells_of(request.plan):
         for phone in phones:
-            cell_id = _cell_id(request, phone.identity.id, cell)
+            cell_id = _cell_id(request, phone.identity.id, phone.facts.cpu_clusters, cell)
             name = test_name(
                 phone.name,
                 request.models[cell.model].name,

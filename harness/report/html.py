@@ -22,10 +22,12 @@ from harness.report.besides import deciding
 from harness.report.cells import by_phone, cell_label, phone_labels
 from harness.report.chart import for_script, interval, plotly_source, speed_chart
 from harness.report.fleet import fleet_table
+from harness.report.limits import phone_limits
 from harness.report.meanwhile import events
 from harness.report.recommend_text import choices_of, tables_of, tolerance_of
 from harness.report.summary import headline
 from harness.report.text import listing, number, plural, visible
+from harness.report.threads import speed_up_in_words
 from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord, RunInfo
 
@@ -93,6 +95,9 @@ def report_html(
             chart=chart,
             figure=Markup(for_script(chart.figure)) if chart.figure else None,  # noqa: S704 -- escaped by for_script
             tables=tables,
+            limits={
+                table.anchor: phone_limits(info, group) for table, group in zip(tables, groups.values(), strict=True)
+            },
             spoken=[(labels[phone_id], view.spoken(group)) for phone_id, group in groups.items()],
             refusals=view.refusals(records),
             labels=labels,
@@ -116,7 +121,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(plural=plural, listing=listing, number=number)
-    environment.globals.update(cell_label=cell_label, deciding=deciding, interval=interval, raw_link=view.raw_link)
+    environment.globals.update(
+        cell_label=cell_label, deciding=deciding, interval=interval, raw_link=view.raw_link, speed_up=speed_up_in_words
+    )
     return environment
 
 

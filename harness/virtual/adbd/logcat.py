@@ -1,7 +1,8 @@
 """The phone's command ``logcat``: prints the ring of :mod:`adbd.logring` as a phone does, and follows it.
 
-Options: ``-d`` dump and end, ``-c`` clear, ``-g`` sizes, ``-b BUFFERS``, ``-v FORMAT``, ``-t COUNT``, ``-T COUNT``,
-``-s``, ``-e REGEX``, ``--pid PID``, and filters ``TAG:LEVEL``. Formats are threadtime, time, brief, tag and raw.
+Options: ``-d`` dump and end, ``-c`` clear, ``-g`` sizes, ``-b BUFFERS``, ``-v FORMAT``, ``-t COUNT``, ``-T COUNT``
+(or a time, ``MM-DD hh:mm:ss.mmm``), ``-s``, ``-e REGEX``, ``--pid PID``, and filters ``TAG:LEVEL``. Formats are
+threadtime, time, brief, tag and raw.
 """
 
 from __future__ import annotations
@@ -149,6 +150,8 @@ def _print(
     tail = options.tail_and_end or options.tail
     if tail is not None and tail.isdigit():
         chosen = chosen[max(0, len(chosen) - int(tail)) :]
+    elif tail is not None:
+        chosen = [pair for pair in chosen if pair[1][: len(tail)] >= tail.encode()]
     begun: set[str] = set()
     _write(chosen, begun, form, out)
     while not (options.dump or options.tail_and_end):

@@ -31,9 +31,21 @@ def test_lower_tiers_and_bigger_models_take_longer(make: ModuleType) -> None:
 
 def test_more_work_takes_longer(make: ModuleType) -> None:
     less = seconds(make)
-    for more in ({"repeats": 3}, {"warmups": 2}, {"prompt_tokens": [64]}, {"generate_tokens": [64]}):
+    longer = {"kind": "sustained", "duration_s": 60.0}
+    for more in ({"repeats": 3}, {"warmups": 2}, {"prompt_tokens": [64]}, {"generate_tokens": [64]}, longer):
         assert seconds(make, **more) > less
     assert seconds(make, ask=[]) < less
+
+
+def test_history_is_computed_before_each_generation_and_a_model_is_loaded_in_rounds(make: ModuleType) -> None:
+    # three times 1024 tokens at a fifth of 0.1 s each; two more loads of 3.33 s
+    assert seconds(make, context_tokens=[1024]) - seconds(make) == pytest.approx(3 * 1024 * 0.02)
+    assert seconds(make, load_rounds=4) - seconds(make, load_rounds=2) == pytest.approx(6.6667, abs=0.001)
+
+
+def test_a_sustained_cell_takes_the_time_it_is_given(make: ModuleType) -> None:
+    one, two = (seconds(make, kind="sustained", duration_s=s, cell_timeout_s=900.0) for s in (60.0, 180.0))
+    assert two - one == pytest.approx(120.0)
 
 
 def test_the_smallest_model_is_bound_by_the_engine(make: ModuleType) -> None:

@@ -4,7 +4,15 @@ from typing import Any, cast
 
 import pytest
 
-from harness.bench.phone_log import memory_kill, read_phone_log
+from harness.bench.phone_log import (
+    LogReader,
+    PhoneLog,
+    engine_lines,
+    killed_apps,
+    memory_kill,
+    since,
+    worth_keeping,
+)
 from harness.core.errors import PhoneLostError
 from harness.core.transport import ShellResult
 
@@ -12,23 +20,77 @@ LINES = {
     "Android 14": b"06-01 10:00:00.123   411   411 I lowmemorykiller: Kill 'farm_runner' (4711), uid 2000, "
     b"oom_score_adj 0 to free 2400000kB rss, 2300000kB anon rss, 0kB swap; reason: low watermark is breached",
     "Android 8": b"06-01 10:00:00.123     0     0 I lowmemorykiller: Killing 'farm_runner' (4711), adj 0,",
+    "brief": b"I/lowmemorykiller(  411): Killing 'farm_runner' (4711), adj 0,",
     "kernel": b"[ 312.004] Out of memory: Killed process 4711 (farm_runner) total-vm:9000000kB",
     "old kernel": b"[ 312.004] Out of memory: Kill process 4711 (farm_runner) score 900 or sacrifice child",
     "cgroup": b"[ 312.004] Memory cgroup out of memory: Killed process 4711 (farm_runner) total-vm:90kB",
 }
+OLD = b"06-01 09:59:58.000     1     1 I other   : long ago\n"
+MARK = b"06-01 09:59:59.500    12    12 I other   : the newest line\n"
+NEW = b"06-01 10:00:07.000    12    12 I other   : meanwhile\n"
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
 def test_a_kill_for_want_of_memory_is_found_in_every_androids_words(line: bytes) -> None:
-    log = b"06-01 10:00:00.100   1   1 I other: noise\n" + line + b"\n06-01 10:00:01.000   1   1 I other: more\n"
+    log = b"06-01 10:00:00.100   1   1 I other: noise\n" + line + b"\r\n06-01 10:00:01.000   1   1 I other: more\n"
     assert memory_kill(log, 4711) == line.decode()
     assert memory_kill(log, 471) is None
     assert memory_kill(log, 47110) is None
+    assert [(kill.pid, kill.name) for kill in killed_apps(log, {1})] == [(4711, "farm_runner")]
+    assert killed_apps(log, {4711}) == ()
 
 
 def test_a_log_of_odd_bytes_is_read_too() -> None:
     assert memory_kill(b"\xff\xfe\n" + LINES["kernel"] + b"\xff\n", 4711) == LINES["kernel"].decode() + "\ufffd"
     assert memory_kill(b"", 1) is None
+    assert engine_lines(b"\xff\n06-01 10:00:00.100 7 7 E MNNJNI : \xff!\n", {7}) == b"\xff!"
+
+
+def test_an_app_that_was_killed_twice_over_is_one_and_apps_that_were_closed_are_none() -> None:
+    log = LINES["Android 14"] + b"\n" + LINES["kernel"] + b"\n"
+    log += b"06-01 10:00:02.000  1500  1610 I ActivityManager: Killing 9:com.a/u0a1 (adj 905): empty #17\n"
+    log += LINES["Android 14"].replace(b"4711", b"80").replace(b"farm_runner", b"com.example.mail") + b"\n"
+    assert [(kill.pid, kill.name) for kill in killed_apps(log, ())] == [(4711, "farm_runner"), (80, "com.example.mail")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"06-01 10:00:00.100  4711  4720 E MNNJNI  : Can't Find type=3 backend, use 0 instead",
+        b"2026-06-01 10:00:00.100123  4711  4720 E MNNJNI: Can't Find type=3 backend, use 0 instead",
+        b"06-01 10:00:00.100 +0200 shell 4711  4720 E MNNJNI  : Can't Find type=3 backend, use 0 instead",
+        b"06-01 10:00:00.100 E/MNNJNI  ( 4711): Can't Find type=3 backend, use 0 instead",
+        b"E/MNN_DEBUG( 4711): Can't Find type=3 backend, use 0 instead",
+    ],
+)
+def test_the_engines_words_are_found_in_every_format_of_the_log(line: bytes) -> None:
+    log = b"--------- beginning of main\r\n" + line + b"\r\n"
+    assert engine_lines(log, {4711}) == b"Can't Find type=3 backend, use 0 instead"
+    assert engine_lines(log, {4720}) == b"", "4720 is a thread, or nobody"
+
+
+def test_another_process_or_another_tag_is_not_the_engine() -> None:
+    log = b"06-01 10:00:00.100  900  900 E MNNJNI  : another app's\n06-01 10:00:00.100  7  7 E linker  : no\n"
+    assert engine_lines(log, {7}) == b""
+    assert worth_keeping(OLD + log, {7}) == b"06-01 10:00:00.100  7  7 E linker  : no\n"
+
+
+def test_a_log_is_cut_after_the_newest_line_from_before_the_run() -> None:
+    assert since(OLD + MARK + NEW, MARK) == (NEW, False)
+    assert since(OLD + MARK.replace(b"\n", b"\r\n") + NEW, MARK) == (NEW, False)
+    assert since(OLD + NEW, MARK) == (NEW, True), "the line itself is gone: the log had rolled over"
+    assert since(OLD, MARK) == (b"", True)
+    assert since(OLD, b"") == (OLD, False), "it was empty before"
+
+
+def test_lines_of_a_clock_that_was_set_back_or_of_a_new_year_are_of_the_run_too() -> None:
+    assert since(OLD + MARK + NEW + OLD, MARK) == (NEW + OLD, False)
+    eve, later, year = (
+        b"%s     1     1 I other: x\n" % stamp
+        for stamp in (b"12-31 23:59:59.000", b"12-31 23:59:59.900", b"01-01 00:00:01.000")
+    )
+    assert since(later + year, eve) == (later + year, True)
+    assert since(year, eve) == (year, True)
 
 
 class Phone:
@@ -39,19 +101,52 @@ class Phone:
         self.asked: list[list[str]] = []
 
     def shell(self, argv: list[str], **_: object) -> ShellResult:
-        self.asked.append(argv)
+        self.asked.append(argv[4:])
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
-def test_all_buffers_are_read_and_the_default_ones_where_that_is_not_known() -> None:
-    phone = Phone(ShellResult(1, b"", b"Unable to open log device"), ShellResult(0, b"lines\n", b""))
-    assert read_phone_log(cast("Any", phone)) == b"lines\n"
-    assert phone.asked == [["logcat", "-d", "-b", "all", "-t", "3000"], ["logcat", "-d", "-t", "3000"]]
+def said(stdout: bytes) -> ShellResult:
+    return ShellResult(0, stdout, b"")
+
+
+REFUSED = ShellResult(1, b"", b"Unable to open log device")
+
+
+def read(sdk: int, *answers: ShellResult | Exception) -> tuple[PhoneLog, list[list[str]]]:
+    phone = Phone(*answers)
+    reader = LogReader(cast("Any", phone), sdk)
+    reader.begin()
+    return reader.read(), phone.asked
+
+
+def test_the_log_is_read_from_its_newest_line_before_the_run() -> None:
+    log, asked = read(34, said(b"--------- beginning of main\n" + MARK), said(MARK + NEW))
+    assert log == PhoneLog(NEW, "")
+    assert asked == [["-b", "all", "-t", "1"], ["-b", "all", "-t", "06-01 09:59:59.500"]]
+
+
+def test_old_phones_know_neither_all_buffers_nor_times_nor_show_the_kernels_log() -> None:
+    log, asked = read(19, REFUSED, said(MARK), REFUSED, said(OLD + MARK + NEW))
+    assert log.lines == NEW
+    assert log.gap == "before Android 9 the kernel's log tells it, which this phone does not show"
+    assert asked == [["-b", "all", "-t", "1"], ["-t", "1"], ["-t", "06-01 09:59:59.500"], ["-t", "3000"]]
+
+
+def test_an_old_phone_that_shows_the_kernels_log_tells_its_kills() -> None:
+    assert read(26, said(MARK), said(MARK + b"--------- beginning of kernel\n"))[0].gap == ""
 
 
 @pytest.mark.parametrize("answer", [PhoneLostError("toy-1", "gone"), ShellResult(1, b"junk", b"")])
 def test_a_phone_that_gives_no_log_costs_nothing_but_the_log(answer: Any) -> None:
-    assert read_phone_log(cast("Any", Phone(answer, answer))) == b""
+    phone = Phone(answer, answer, answer, answer)
+    reader = LogReader(cast("Any", phone), 34)
+    reader.begin()
+    assert reader.read() == PhoneLog(b"", "the phone's log was not read")
+
+
+def test_a_log_whose_begin_is_not_known_is_evidence_of_our_own_process_only() -> None:
+    log, _ = read(34, PhoneLostError("toy-1", "gone"), said(OLD + NEW))
+    assert log == PhoneLog(OLD + NEW, "where the run begins in the phone's log is not known")

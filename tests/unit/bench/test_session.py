@@ -83,6 +83,8 @@ class FakeProbe:
         self.specs: list[Any] = []
         self.stopped: list[str] = []
         self.stops = True
+        self.measured = 0
+        self.bandwidths: list[float] = []
 
     def hash_tree(self, folder: str, _: float) -> dict[str, tuple[int, str]]:
         return {"llm.mnn": (1, "m")} if "/models/" in folder else {"run": (1, "b")}
@@ -94,6 +96,12 @@ class FakeProbe:
         if not keep_raw.tell():
             keep_raw.write(b'{"ev":"start"}\n')
         return self._run()
+
+    def bandwidth(self, threads: Any, **_: object) -> dict[int, float]:
+        self.measured += 1
+        if self.bandwidths:
+            return dict.fromkeys(threads, self.bandwidths.pop(0))
+        raise ProbeError("toy-1", "no memory to read")
 
     def stop(self, events_dir: str) -> None:
         self.stopped.append(events_dir)
@@ -562,3 +570,89 @@ def test_a_run_that_did_not_end_well_is_compared_with_nothing(
     record = session(make.run(make.lines(make.events()), exit_code=3), reference={"policy": "prefix"}).run()
     assert record.verdict is Verdict.FAILED
     assert record.nulls["match"] == "the run did not end well: there is no text to compare"
+
+
+# --- the memory's roof ---
+
+
+def test_the_memorys_bandwidth_is_measured_once_and_stands_in_every_record(
+    make: ModuleType, session: Callable[..., Any]
+) -> None:
+    here = session(make.run(make.lines(make.events())))
+    here.probe.bandwidths = [21.5] * 2
+    assert [here.run().metrics.bandwidth_gb_per_s for _ in range(2)] == [21.5, 21.5]
+    assert here.probe.measured == 1
+
+
+def test_a_phone_whose_bandwidth_cannot_be_measured_loses_that_figure_only(
+    make: ModuleType, session: Callable[..., Any]
+) -> None:
+    record = session(make.run(make.lines(make.events()))).run()
+    assert (record.verdict.value, record.metrics.bandwidth_gb_per_s) == ("ok", None)
+    assert "no memory to read" in record.nulls["bandwidth_gb_per_s"]
+
+
+def test_a_plan_that_wants_no_bandwidth_measures_none(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events())), roofline={"measure": False})
+    here.run()
+    assert here.probe.measured == 0
+
+
+def test_a_roof_that_is_exceeded_is_measured_again_before_anybody_is_called_a_liar(
+    make: ModuleType, session: Callable[..., Any]
+) -> None:
+    """50 tok/s of 1 GB each need 50 GB/s."""
+
+    def run_with(*bandwidths: float) -> tuple[Any, int]:
+        here = session(make.run(make.lines(make.events())))
+        here.session.context.models["toy"] = replace(model(), read_per_token_bytes=10**9)
+        here.probe.bandwidths = list(bandwidths)
+        return here.run(), here.probe.measured
+
+    record, measured = run_with(20.0, 80.0)
+    assert (record.verdict.value, record.metrics.bandwidth_gb_per_s, measured) == ("ok", 80.0, 2)
+    assert record.metrics.roofline_ratio == pytest.approx(0.62, abs=0.01)
+
+
+def test_a_roof_that_is_exceeded_twice_is_believed(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events())))
+    here.session.context.models["toy"] = replace(model(), read_per_token_bytes=10**9)
+    here.probe.bandwidths = [20.0, 21.0]
+    record = here.run()
+    assert (record.verdict.value, record.reason) == ("rejected", "implausible_speed")
+    assert "the phone's memory gives 21.0 GB/s" in record.detail
+
+
+# --- the phone's log ---
+
+
+def test_after_every_run_on_android_its_log_is_read_and_only_what_speaks_of_it_is_kept(
+    make: ModuleType, session: Callable[..., Any]
+) -> None:
+    begin, noise = (b"06-01 10:00:0%d.000     1     1 I other   : x\n" % n for n in (1, 2))
+    kill = b"06-01 10:00:03.000   479   479 I lowmemorykiller: Kill 'com.example.mail' (900), uid 1, oom_score_adj 9\n"
+    here = session(make.run(make.lines(make.events())))
+    # prepared already: only its log is to be seen
+    here.session._prepared = True
+    here.session.phone = replace(here.session.phone, facts=replace(here.session.phone.facts, sdk=34))
+    logs = [begin, begin + noise + kill]
+
+    def shell(argv: list[str], **_: object) -> ShellResult:
+        return (
+            ShellResult(0, logs.pop(0), b"")
+            if argv[0] == "logcat"
+            else type(here.transport).shell(here.transport, argv)
+        )
+
+    here.transport.shell = shell
+    here.session._check_battery = lambda _: None
+    record = here.run()
+    assert (record.verdict.value, record.metrics.killed_apps) == ("ok", 1)
+    assert [found.code for found in record.findings if found.severity == "warning"] == ["killed_apps"]
+    assert (here.folder.path / record.raw / "logcat").read_bytes() == kill
+
+
+def test_what_has_no_android_has_no_log_to_tell(make: ModuleType, session: Callable[..., Any]) -> None:
+    record = session(make.run(make.lines(make.events()))).run()
+    assert record.metrics.killed_apps is None
+    assert record.nulls["killed_apps"] == "the phone's log was not read"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -66,6 +67,29 @@ def test_a_fallback_line_beats_the_runners_own_proof(
 def test_a_fallback_line_among_the_events_counts_too_however_far_to_the_right(make: ModuleType) -> None:
     stdout = b"#" * 5000 + b" Can't Find type=3 backend, use 0 instead\n" + make.lines(make.events("opencl", 68))
     assert make.codes(make.evidence(stdout, backend="opencl"))[0] == "backend_fallback"
+
+
+# Engines built with MNN_USE_LOGCAT print into the phone's log and not to stderr.
+IN_LOGCAT = b"06-01 10:00:01.000     7     9 %c MNNJNI  : %s\r\n"
+
+
+def test_a_fallback_that_stands_in_the_phones_log_counts(make: ModuleType) -> None:
+    log = IN_LOGCAT % (b"E", b"Can't Find type=3 backend, use 0 instead")
+    honest = make.evidence(backend="opencl")
+    first = judge(replace(honest, phone_log=log, phone_log_gap=""))[0]
+    assert (first.reason, first.detail) == (Reason.BACKEND_FALLBACK, "asked for opencl, ran on cpu")
+    assert first.evidence == "Can't Find type=3 backend, use 0 instead"
+
+
+def test_an_error_that_stands_in_the_phones_log_counts(make: ModuleType) -> None:
+    log = IN_LOGCAT % (b"I", b"Compute Shape Error for 5")
+    assert [found.reason for found in judge(replace(make.evidence(), phone_log=log))] == [Reason.ENGINE_ERROR]
+
+
+def test_what_another_process_or_a_first_run_writes_there_is_no_error(make: ModuleType) -> None:
+    log = IN_LOGCAT % (b"E", b"Can't open file:./mnn_cachefile.bin")
+    log += IN_LOGCAT.replace(b"    7 ", b"  700 ") % (b"E", b"Compute Shape Error for 5")
+    assert judge(replace(make.evidence(), phone_log=log)) == []
 
 
 def test_a_first_fallback_to_the_asked_backend_hides_no_later_one_away_from_it(make: ModuleType) -> None:

@@ -36,7 +36,7 @@ def phone(name: str) -> Any:
         id=f"id-of-{name}", serial=name, name=name, model=None, soc=None, tier="mid", fingerprint=None, boot_id=None,
         driver=None,
     )  # fmt: skip
-    facts = SimpleNamespace(as_dict=dict, nulls={}, model=None)
+    facts = SimpleNamespace(as_dict=dict, nulls={}, model=None, cpu_clusters=(), core_max_khz={})
     endpoint = SimpleNamespace(provider="adb", contention_group="")
     identity = SimpleNamespace(id=info.id)
     return SimpleNamespace(

@@ -42,7 +42,16 @@ def session(recorded: list[tuple[str, str]] | None = None) -> PhoneSession:
         phone=SimpleNamespace(
             name="p",
             tier="mid",
-            facts=SimpleNamespace(abis=("arm64-v8a",), vulkan="", opencl="", ram_bytes=2**33, python_mnn="3", nulls={}),
+            facts=SimpleNamespace(
+                abis=("arm64-v8a",),
+                vulkan="",
+                opencl="",
+                ram_bytes=2**33,
+                python_mnn="3",
+                nulls={},
+                cpu_clusters=(),
+                core_max_khz={},
+            ),
         ),
         gone=None,
         run_cell=lambda cell: tell("run", cell, None),

@@ -1,0 +1,81 @@
+"""When things happened in a run, by the probe's clock: what lets samples be joined to generations. Pure.
+
+A runner that tells when a prompt was submitted is taken at its word; else the moment counts at which the probe read
+the event, which is when the generation ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.bench.evidence import Evidence
+from harness.payload.probe_events import RunLog, Sample
+from harness.runners.events import Generation, Load, parse_runner_output
+
+# A time beyond this is none.
+_MOST_MS = 1e12
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of time, CLOCK_MONOTONIC in ns."""
+
+    begin_ns: int
+    end_ns: int
+
+    def samples(self, run: RunLog) -> list[Sample]:
+        """Return the samples that were taken in it."""
+        return [sample for sample in run.samples if self.begin_ns <= sample.mono_ns <= self.end_ns]
+
+
+def stamped_lines(run: RunLog) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of stdout, each with the time at which its end was read, in ns."""
+    pending = b""
+    for output in run.outputs:
+        if output.fd == 1:
+            *lines, pending = (pending + output.data).split(b"\n")
+            for line in lines:
+                yield output.mono_ns, line
+
+
+def timed_span(evidence: Evidence) -> Span | None:
+    """Return the time from the first timed generation's prompt to the last one's end; ``None`` when there is none."""
+    timed = evidence.timed
+    if timed and timed[0].begun_ns is not None and timed[-1].begun_ns is not None:
+        took_ms = timed[-1].ttft_ms + sum(timed[-1].token_ms)
+        if 0 < took_ms <= _MOST_MS:  # NaN is not
+            return Span(timed[0].begun_ns, timed[-1].begun_ns + round(took_ms * 1e6))
+    before: int | None = None
+    begin: int | None = None
+    end: int | None = None
+    for read_ns, event in _told(evidence.run):
+        if isinstance(event, Generation) and event.kind == "timed":
+            begin = begin if begin is not None else before
+            end = read_ns
+        elif begin is None:
+            before = read_ns
+    return Span(begin, end) if begin is not None and end is not None and begin < end else None
+
+
+def first_load_ns(evidence: Evidence) -> int | None:
+    """Return when the first load of the model began; ``None`` when the runner told of none."""
+    for read_ns, event in _told(evidence.run):
+        if isinstance(event, Load):
+            if event.begun_ns is not None:
+                return event.begun_ns
+            is_possible = 0 <= event.load_ms <= _MOST_MS  # NaN is not
+            return read_ns - int(event.load_ms * 1e6) if is_possible else None
+    return None
+
+
+def timed_ends_ns(evidence: Evidence) -> list[int]:
+    """Return when the end of each timed generation was read."""
+    return [ns for ns, event in _told(evidence.run) if isinstance(event, Generation) and event.kind == "timed"]
+
+
+def _told(run: RunLog) -> Iterator[tuple[int, Generation | Load]]:
+    for read_ns, line in stamped_lines(run):
+        log = parse_runner_output(line)
+        yield from ((read_ns, load) for load in log.loads)
+        yield from ((read_ns, generation) for generation in log.generations)
