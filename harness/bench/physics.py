@@ -59,7 +59,7 @@ def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
     but generate (before the first, an engine may still tune itself): one that claims half of that time or less, or
     milliseconds that are seconds, is not believed.
     """
-    stamps_ns = [mono_ns for mono_ns, line in _stamped_lines(run) if _GENERATION.search(line)]
+    stamps_ns = [mono_ns for mono_ns, line in stamped_lines(run) if _GENERATION.search(line)]
     if not stamps_ns:
         return ""
     took_ms = (stamps_ns[-1] - stamps_ns[0]) / 1e6
@@ -69,7 +69,7 @@ def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
     return f"all generations but the first claim {claimed_ms:.0f} ms; by the probe's clock they took {took_ms:.0f} ms"
 
 
-def _stamped_lines(run: RunLog) -> Iterator[tuple[int, bytes]]:
+def stamped_lines(run: RunLog) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of stdout, each with the time at which its end was read."""
     pending = b""
     for output in run.outputs:
