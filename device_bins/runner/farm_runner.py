@@ -15,6 +15,9 @@ How it steps: ``generate_init()``, then ``forward(ids)`` and an argmax over the 
 The engine's own loop cannot be watched from Python: it prints the text itself and moves its counters only inside.
 Stepping does not move those counters, so they are ``null`` in each generation; instead the engine's own loop runs once
 more on the timed prompt after all timed generations, and ``end.engine_loop`` says what it counted.
+
+``begun_ns`` is when something began, by CLOCK_MONOTONIC, so that every token can be joined with what was sampled then:
+a token's time is ``begun_ns`` + ``ttft_ms`` + its part of ``token_ms``.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import platform
 import re
 import select
 import signal
+import statistics
 import struct
 import sys
 import time
@@ -93,16 +97,24 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--engine", action="append", default=[], metavar="KEY=JSON", type=engine_key)
     parser.add_argument("--prompt-tokens", type=at_least(1), default=64)
     parser.add_argument("--generate-tokens", type=at_least(1), default=32)
+    parser.add_argument("--context-tokens", type=at_least(0), default=0, help="history before each timed prompt")
     parser.add_argument("--warmups", type=at_least(0), default=1)
     parser.add_argument("--repeats", type=at_least(0), default=5)
+    parser.add_argument("--cv-limit", type=above_zero, help="repeat while decode spreads more (deviation / mean) ...")
+    parser.add_argument("--max-repeats", type=at_least(0), help="... up to so many timed generations")
+    parser.add_argument("--duration-s", type=above_zero, help="timed generations for so long, whatever --repeats says")
+    parser.add_argument("--load-rounds", type=at_least(1), default=1, help="load so often; the last one is used")
     parser.add_argument("--prompt-text", default=TEXT, help="what the timed prompt is cut from, repeated as needed")
     parser.add_argument("--ask", action="append", default=[], type=question, metavar="TEXT", help=question.__doc__)
+    parser.add_argument("--ask-file", type=question_file, default=[], help="a file with one such question a line")
     parser.add_argument("--ask-tokens", type=at_least(1), default=64, help="longest answer to a plain --ask TEXT")
     parser.add_argument(
         "--require-backend", action="store_true", help="time nothing when the engine took another backend"
     )
     parser.add_argument("--work-dir", type=Path, help="fresh folder for the engine's caches (default: the current one)")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    options.ask = [*options.ask, *options.ask_file]
+    return options
 
 
 def at_least(least: int) -> Any:
@@ -113,6 +125,21 @@ def at_least(least: int) -> Any:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
 
     return number
+
+
+def above_zero(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+
+
+def question_file(path: str) -> list[tuple[str, int | None]]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{path} cannot be read: {error}") from None
+    return [question(line) for line in lines if line.strip()]
 
 
 def question(text: str) -> tuple[str, int | None]:
@@ -386,11 +413,29 @@ class Model:
         started = time.perf_counter()
         ids = self.engine.tokenizer_encode(self.engine.apply_chat_template(question) or question)
         tokenize_ms = (time.perf_counter() - started) * 1e3
+        self.start_over()
         made = self.generate(ids, limit, started, ban_stops=False)
         return {**made, "tokenize_ms": tokenize_ms, "question": question}
 
-    def generate(self, ids: list[int], limit: int, started: float, ban_stops: bool) -> dict[str, Any]:
-        """Generate up to ``limit`` tokens. ``started`` is when the prompt was submitted.
+    def timed(self, ids: list[int], limit: int, history: list[int]) -> dict[str, Any]:
+        """Generate exactly ``limit`` tokens after ``ids``, with ``history`` computed before and not timed."""
+        before = time.perf_counter()
+        self.start_over()
+        if history:
+            self.engine.forward(history)
+            if self.engine.get_current_history() != len(history):
+                raise StageError("prefill", with_complaint("the engine did not compute the history", self.output))
+        started = time.perf_counter()
+        made = self.generate(ids, limit, started, ban_stops=True, held=len(history))
+        return {**made, "context_tokens": len(history), "context_ms": (started - before) * 1e3 if history else None}
+
+    def start_over(self) -> None:
+        """Empty the context."""
+        self.engine.reset()
+        self.engine.generate_init()
+
+    def generate(self, ids: list[int], limit: int, started: float, ban_stops: bool, held: int = 0) -> dict[str, Any]:
+        """Generate up to ``limit`` tokens. ``started`` is when the prompt was submitted, after ``held`` tokens.
 
         Raises:
             StageError: the engine failed or its logits are no numbers.
@@ -399,11 +444,9 @@ class Model:
         times: list[float] = []
         sample_s = prefill_s = 0.0
         finish, fed, failure = "length", ids, ""
-        self.engine.reset()
-        self.engine.generate_init()
         while len(token_ids) < limit:
             before = time.perf_counter()
-            held = 0 if not token_ids else self.engine.get_current_history()
+            held = self.engine.get_current_history() if token_ids else held
             logits = self.engine.forward(fed)
             computed = time.perf_counter()
             # A failed forward hands out a variable without content, and touching that one crashes.
@@ -424,6 +467,7 @@ class Model:
                 finish = "eos"
                 break
         generation = {
+            "begun_ns": round(started * 1e9),
             "prompt_tokens": len(ids),
             "generated_tokens": len(token_ids),
             "tokenize_ms": None,
@@ -434,6 +478,7 @@ class Model:
             "finish": finish,
             "token_ids": token_ids,
             "text": self.text(token_ids),
+            "rss_bytes": rss_bytes(),
             "engine_prefill_ms": None,
             "engine_decode_ms": None,
             "engine_gen_tokens": None,
@@ -512,6 +557,7 @@ def load(mnn: Any, options: argparse.Namespace, work_dir: Path, output: EngineOu
         "tmp_path": str(work_dir), "prefix_cache_path": str(work_dir / "prefixcache"), "banned_tokens": stops,
         **dict(options.engine),
     }  # fmt: skip
+    cache_before = cache_bytes(work_dir)
     started = time.perf_counter()
     made = mnn.llm.create(str(config_path))
     engine = getattr(made, "_c_obj", made)  # some builds wrap it in a class that hides what load() says
@@ -523,6 +569,7 @@ def load(mnn: Any, options: argparse.Namespace, work_dir: Path, output: EngineOu
     used = json.loads(engine.dump_config())
     used.pop("jinja", None)
     fields = {
+        "begun_ns": round(started * 1e9),
         "load_ms": load_ms,
         **prove_backend(mnn, options.backend, used.get("backend_type"), work_dir, output),
         "threads": options.threads,
@@ -532,6 +579,7 @@ def load(mnn: Any, options: argparse.Namespace, work_dir: Path, output: EngineOu
         "stop_tokens": stops,
         "rss_before_bytes": rss_before,
         "rss_bytes": rss_bytes(),
+        "cache_before_bytes": cache_before,
     }
     return Model(engine, stops, output), fields
 
@@ -576,6 +624,11 @@ def rss_bytes() -> int | None:
         return None
 
 
+def cache_bytes(work_dir: Path) -> int:
+    """Return the size of what the engine kept of its tuning (kernels, choices); 0 when there is nothing."""
+    return sum(path.stat().st_size for path in work_dir.glob("mnn_cachefile.bin*"))
+
+
 def abi() -> str:
     machine = platform.machine()
     if struct.calcsize("P") == 4:
@@ -611,27 +664,92 @@ def run(options: argparse.Namespace, events: Events, output: EngineOutput) -> di
     except OSError as error:
         raise StageError("config", f"the work folder {work_dir} cannot be used: {error.strerror}") from None
     events.stage = "load"
-    model, fields = load(mnn, options, work_dir, output)
-    events.emit("load", **fields)
-    if options.require_backend and fields["backend_actual"] != options.backend:
-        raise StageError("fallback", f"{options.backend} was asked for and not used: {fields['proof']}")
+    model = load_in_rounds(mnn, options, events, output, work_dir)
     events.stage = "decode"
-    ids = model.prompt(options.prompt_text, options.prompt_tokens)
-    plan = [("warmup", "", None)] * options.warmups + [("timed", "", None)] * options.repeats
-    plan += [("answer", asked, limit) for asked, limit in options.ask]
-    for index, (kind, asked, limit) in enumerate(plan):
-        try:
-            if kind == "answer":
-                made = model.answer(asked, limit or options.ask_tokens)
-            else:
-                made = model.generate(ids, options.generate_tokens, time.perf_counter(), ban_stops=True)
-        except StageError as error:
-            if error.generation is not None:
-                events.emit("generation", index=index, kind=kind, **error.generation)
-            raise
-        events.emit("generation", index=index, kind=kind, **made)
-    events.stage = "engine_loop"
-    return {"engine_loop": model.engine_loop(ids, options.generate_tokens) if options.repeats else None}
+    loop = Work(options, model).do(events)
+    return {"engine_loop": loop, "cache_after_bytes": cache_bytes(work_dir)}
+
+
+def load_in_rounds(
+    mnn: Any, options: argparse.Namespace, events: Events, output: EngineOutput, work_dir: Path
+) -> Model:
+    """Load as often as asked, each time without the one before, and return the last.
+
+    Raises:
+        StageError: it does not load, or runs on another backend than required.
+    """
+    number = 0
+    while True:
+        model, fields = load(mnn, options, work_dir, output)
+        events.emit("load", round=number, **fields)
+        if options.require_backend and fields["backend_actual"] != options.backend:
+            raise StageError("fallback", f"{options.backend} was asked for and not used: {fields['proof']}")
+        number += 1
+        if number == options.load_rounds:
+            return model
+        del model  # the engine frees it now
+
+
+class Work:
+    """What there is to generate, one after the other."""
+
+    def __init__(self, options: argparse.Namespace, model: Model) -> None:
+        self.options = options
+        self.model = model
+        # The history is cut from the same text; the prompt goes on where it ends.
+        tokens = model.prompt(options.prompt_text, options.context_tokens + options.prompt_tokens)
+        self.history, self.prompt = tokens[: options.context_tokens], tokens[options.context_tokens :]
+        self.speeds: list[float] = []
+        self.first_timed = 0.0
+
+    def do(self, events: Events) -> dict[str, Any] | None:
+        """Generate all, event by event, and return what the engine's own loop counts for the timed prompt."""
+        for index, (kind, question, limit) in enumerate(self.steps()):
+            try:
+                made = self.generate(kind, question, limit)
+            except StageError as error:
+                if error.generation is not None:
+                    events.emit("generation", index=index, kind=kind, **error.generation)
+                raise
+            events.emit("generation", index=index, kind=kind, **made)
+        events.stage = "engine_loop"
+        wanted = self.speeds and not self.history and self.options.duration_s is None
+        return self.model.engine_loop(self.prompt, self.options.generate_tokens) if wanted else None
+
+    def steps(self) -> Iterator[tuple[str, str, int]]:
+        """Yield kind, question and longest answer; which come after a timed generation depends on it."""
+        for _ in range(self.options.warmups):
+            yield "warmup", "", 0
+        while self.wants_more():
+            yield "timed", "", 0
+        for question, limit in self.options.ask:
+            yield "answer", question, limit or self.options.ask_tokens
+
+    def wants_more(self) -> bool:
+        """Whether another timed generation follows."""
+        options, done = self.options, len(self.speeds)
+        if options.duration_s is not None:
+            return not done or time.perf_counter() - self.first_timed < options.duration_s
+        if done < options.repeats or options.cv_limit is None:
+            return bool(done < options.repeats)
+        return bool(done < (options.max_repeats or 0) and spread(self.speeds) > options.cv_limit)
+
+    def generate(self, kind: str, question: str, limit: int) -> dict[str, Any]:
+        if kind == "answer":
+            return self.model.answer(question, limit)
+        if kind == "timed" and not self.speeds:
+            self.first_timed = time.perf_counter()
+        made = self.model.timed(self.prompt, self.options.generate_tokens, self.history)
+        if kind == "timed":
+            span_ms = sum(made["token_ms"])
+            self.speeds.append(len(made["token_ms"]) / span_ms if span_ms else 0.0)
+        return made
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return standard deviation over mean; 0 below two values."""
+    mean = statistics.fmean(values) if values else 0.0
+    return statistics.stdev(values) / mean if len(values) > 1 and mean > 0 else 0.0
 
 
 def failed(events: Events, stage: str, message: str) -> int:

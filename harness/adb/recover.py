@@ -20,7 +20,7 @@ def reconnect(server: AdbServer, serial: str, transport_id: str | None, deadline
     """Break the connection to a phone and set it up anew; all that ran over it ends, other phones notice nothing.
 
     Over USB the server resets the link and finds the phone again by itself (as a new transport, when it is asked for
-    by serial). A phone over TCP it would forget, so it is plugged in again. Afterwards :func:`wait_usable`.
+    by serial). A phone over TCP it would forget, so it is plugged in again. Its state tells when it can be used.
 
     Args:
         server: the adb server that has it.
@@ -61,32 +61,23 @@ def plug_in(server: AdbServer, serial: str, deadline: Deadline) -> None:
     raise PhoneLostError(serial, f"adb says {said!r}", remedy="check that it is on and in this network")
 
 
-def wait_usable(server: AdbServer, serial: str, deadline: Deadline) -> None:
-    """Wait until the server lists the phone as ``device``.
+def wait_gone(server: AdbServer, serial: str, deadline: Deadline) -> None:
+    """Wait until the server no longer lists the phone.
 
     Raises:
         DeadlineError: it did not in time.
         PhoneError: the server does not answer.
     """
-    _wait(server, serial, "device", deadline)
-
-
-def wait_gone(server: AdbServer, serial: str, deadline: Deadline) -> None:
-    """Wait until the server no longer lists the phone; raises as :func:`wait_usable`."""
-    _wait(server, serial, "disconnect", deadline)
+    with HostConnection(server.host, server.port, serial, deadline) as connection:
+        connection.request(f"host-serial:{serial}:wait-for-any-disconnect")
+        status = connection.read_exact(4)  # the second OKAY: it is so
+        if status != b"OKAY":
+            raise failure(serial, connection.read_block().decode("utf-8", "replace"))
 
 
 def is_address(serial: str) -> bool:
     """Whether a serial is ``HOST:PORT``, so that it comes back only when asked for."""
     return _ADDRESS.match(serial) is not None
-
-
-def _wait(server: AdbServer, serial: str, state: str, deadline: Deadline) -> None:
-    with HostConnection(server.host, server.port, serial, deadline) as connection:
-        connection.request(f"host-serial:{serial}:wait-for-any-{state}")
-        status = connection.read_exact(4)  # the second OKAY: it is so
-        if status != b"OKAY":
-            raise failure(serial, connection.read_block().decode("utf-8", "replace"))
 
 
 def _ask(server: AdbServer, request: str, serial: str, deadline: Deadline) -> str:

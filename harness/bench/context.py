@@ -41,6 +41,8 @@ def cell_config(cell: PlannedCell, plan: Plan) -> CellConfig:
         context_tokens=cell.context_tokens,
         warmups=plan.warmups,
         repeats=plan.repeats,
+        duration_s=plan.duration_s,
+        load_rounds=plan.load_rounds,
     )
 
 

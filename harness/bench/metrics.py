@@ -10,9 +10,15 @@ import numpy as np
 from harness.runners.events import Generation
 from harness.store.schema import Latency, Speed, TokenTimes
 
-# A percentile needs enough samples to stand on: p90 from 20, p95 from 40 (one value in twenty lies above it).
+# A percentile needs enough samples to stand on: two values beyond it at least.
 P90_SAMPLES = 20
 P95_SAMPLES = 40
+P99_SAMPLES = 200
+# Iglewicz and Hoaglin's modified z-score; a spread below 2 % is no reason to single anything out.
+OUTLIER_SAMPLES = 5
+_OUTLIER_SCORE = 3.5
+_SCORE_OF_MAD = 0.6745
+_OUTLIER_LEAST = 0.02
 # Resamples for the interval; fixed seed, so that a report rebuilt from the same samples says the same.
 _RESAMPLES = 2000
 _SEED = 20260101
@@ -70,7 +76,21 @@ def token_times(generations: Sequence[Generation]) -> TokenTimes | None:
         p50=statistics.median(values),
         p95=float(np.percentile(values, 95)) if len(values) >= P95_SAMPLES else None,
         max=max(values),
+        p99=float(np.percentile(values, 99)) if len(values) >= P99_SAMPLES else None,
     )
+
+
+def outliers(values: Sequence[float]) -> tuple[bool, ...]:
+    """Return which values lie far from the others, by a score that outliers do not move; none below 5 values.
+
+    They are marked for people to look at. They count all the same: a phone that is slow now and then is slow then.
+    """
+    if len(values) < OUTLIER_SAMPLES:
+        return (False,) * len(values)
+    middle = statistics.median(values)
+    mad = statistics.median(abs(value - middle) for value in values)
+    least = _OUTLIER_LEAST * abs(middle)
+    return tuple(abs(value - middle) > max(least, _OUTLIER_SCORE * mad / _SCORE_OF_MAD) for value in values)
 
 
 def _bootstrap(values: Sequence[float]) -> tuple[float, float]:

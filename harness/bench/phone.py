@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from harness.adb.transport import AdbTransport
 from harness.bench.gather import gather_facts
 from harness.bench.lease import PhoneLease, give_back_or_let_lapse, take
-from harness.bench.recovery import Known, Ladder, worth_a_climb
+from harness.bench.recovery import Known, Ladder
 from harness.bench.tidy import tidy
 from harness.core.deadline import Deadline
-from harness.core.errors import FarmError
 from harness.core.provider import Endpoint, load_provider
 from harness.core.transport import Transport
 from harness.payload.probe import Probe
@@ -67,12 +66,19 @@ class ConnectedPhone:
 
 def open_transport(endpoint: Endpoint) -> Transport:
     """Return the way to reach ``endpoint``: its provider's own, else adb."""
-    own = None if endpoint.provider == "adb" else load_provider(endpoint.provider).transport(endpoint)
-    if own is not None:
-        return own
-    transport = AdbTransport(endpoint)
-    transport.require_features()
+    transport = _way_to(endpoint)
+    _require_features(transport)
     return transport
+
+
+def _way_to(endpoint: Endpoint) -> Transport:
+    own = None if endpoint.provider == "adb" else load_provider(endpoint.provider).transport(endpoint)
+    return own if own is not None else AdbTransport(endpoint)
+
+
+def _require_features(transport: Transport) -> None:
+    if isinstance(transport, AdbTransport):
+        transport.require_features()
 
 
 @dataclass(frozen=True)
@@ -103,19 +109,16 @@ def connect(
         FarmError: the phone cannot be used; the error says why and whose fault it is.
     """
     terms = terms or Terms()
-    tries = terms.recovery.tries
-    while True:
+    transport = _way_to(endpoint)
+    ladder = Ladder(transport, terms.recovery, say)
+
+    def step() -> ConnectedPhone:
         say("connecting")
-        transport: Transport | None = None
-        try:
-            transport = open_transport(endpoint)
-            Ladder(transport, terms.recovery, say).shake_hands()
-            return _connect(endpoint, transport, rules, say, terms)
-        except FarmError as error:
-            if not tries or not worth_a_climb(error):
-                raise
-            tries -= 1
-            Ladder(transport or AdbTransport(endpoint), terms.recovery, say).climb(error)
+        _require_features(transport)
+        ladder.shake_hands()
+        return _connect(endpoint, transport, rules, say, terms)
+
+    return ladder.until_done(step)
 
 
 def claim(phone: ConnectedPhone, say: Callable[[str], None], terms: Terms) -> ConnectedPhone:
@@ -125,15 +128,7 @@ def claim(phone: ConnectedPhone, say: Callable[[str], None], terms: Terms) -> Co
         FarmError: somebody else has it (reason ``busy``), or it was lost meanwhile and did not come back.
     """
     ladder = Ladder(phone.transport, terms.recovery, say, known=Known(phone.identity.id, phone.facts.boot_id))
-    tries = terms.recovery.tries
-    while True:
-        try:
-            return replace(phone, lease=_take(phone.transport, phone.probe, say, terms))
-        except FarmError as error:
-            if not tries or not worth_a_climb(error):
-                raise
-            tries -= 1
-            ladder.climb(error)
+    return ladder.until_done(lambda: replace(phone, lease=_take(phone.transport, phone.probe, say, terms)))
 
 
 def _connect(

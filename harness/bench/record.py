@@ -8,7 +8,16 @@ from harness.bench.engine_log import find_fallback
 from harness.bench.evidence import Evidence, Objection, explain
 from harness.bench.heat import battery_drop_pct
 from harness.bench.memory import memory_of
-from harness.bench.metrics import decode_tps, latency, prefill_tps, speed, token_times
+from harness.bench.metrics import (
+    P95_SAMPLES,
+    P99_SAMPLES,
+    decode_tps,
+    latency,
+    outliers,
+    prefill_tps,
+    speed,
+    token_times,
+)
 from harness.runners.events import Generation
 from harness.store.schema import BackendProof, Finding, Metrics, Sample
 
@@ -58,7 +67,9 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
         explain(nulls, summary is not None and summary.cv is None, f"{name}.cv", "one sample has no spread")
         explain(nulls, summary is not None and summary.ci95 is None, f"{name}.ci95", "3 samples are needed")
     explain(nulls, tokens is None, "token_ms", "no generation was long enough")
-    explain(nulls, tokens is not None and tokens.p95 is None, "token_ms.p95", "40 tokens are needed")
+    for name, least in (("p95", P95_SAMPLES), ("p99", P99_SAMPLES)):
+        few = tokens is not None and getattr(tokens, name) is None
+        explain(nulls, few, f"token_ms.{name}", f"{least} tokens are needed")
     load_ms = _usable_or_none(evidence.told.load.load_ms)
     explain(nulls, load_ms is None, "load_ms", "the runner told no possible time")
     nulls["tuning_ms"] = (
@@ -79,21 +90,31 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
 
 
 def samples_of(evidence: Evidence) -> tuple[Sample, ...]:
-    """Return every generation, raw."""
-    return tuple(
-        Sample(
-            kind=generation.kind,
-            ttft_ms=generation.ttft_ms,
-            prefill_ms=generation.prefill_ms,
-            decode_tps=decode_tps(generation) if _usable(generation) else None,
-            prompt_tokens=generation.prompt_tokens,
-            generated_tokens=generation.generated_tokens,
-            finish=generation.finish[:40],
-            engine_prefill_ms=_usable_or_none(generation.engine_prefill_ms),
-            engine_decode_ms=_usable_or_none(generation.engine_decode_ms),
-        )
+    """Return every generation, raw. Timed ones that lie far from the others are marked, not dropped."""
+    kept = [
+        generation
         for generation in evidence.told.generations
         if _usable_or_none(generation.ttft_ms) is not None and _usable_or_none(generation.prefill_ms) is not None
+    ]
+    speeds = [decode_tps(generation) if _usable(generation) else None for generation in kept]
+    timed = {n: tps for n, tps in enumerate(speeds) if tps is not None and kept[n].kind == "timed"}
+    far = {n for n, is_far in zip(timed, outliers(list(timed.values())), strict=True) if is_far}
+    return tuple(_sample(kept[n], tps, n in far) for n, tps in enumerate(speeds))
+
+
+def _sample(generation: Generation, decode: float | None, outlier: bool) -> Sample:
+    return Sample(
+        kind=generation.kind,
+        ttft_ms=generation.ttft_ms,
+        prefill_ms=generation.prefill_ms,
+        decode_tps=decode,
+        prompt_tokens=generation.prompt_tokens,
+        generated_tokens=generation.generated_tokens,
+        finish=generation.finish[:40],
+        engine_prefill_ms=_usable_or_none(generation.engine_prefill_ms),
+        engine_decode_ms=_usable_or_none(generation.engine_decode_ms),
+        outlier=outlier,
+        rss_bytes=generation.rss_bytes,
     )
 
 

@@ -1,7 +1,7 @@
 """The ladder that brings a phone back, one rung after the other, each of them logged.
 
 Retry → reconnect its transport → wait for it → (where allowed) reboot it → give it up. The adb server is never ended,
-other phones are never touched, and no rung waits longer than the plan says. Whoever calls does its step again.
+other phones are never touched, and no rung waits longer than the plan says.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from harness.core.deadline import Deadline
 from harness.core.errors import AdbFailedError, DeadlineError, FarmError, PhoneError, PhoneGoneError
@@ -18,6 +19,8 @@ from harness.core.reasons import Reason
 from harness.core.transport import ABSENT, USABLE, ShellResult, Transport
 from harness.phone.identity import ID_FILE, read_id
 from harness.plan.model import Recovery
+
+_Result = TypeVar("_Result")
 
 HANDSHAKE_S = 5.0
 RECONNECT_S = 10.0
@@ -105,6 +108,22 @@ class Ladder:
         how = ", ".join((*rungs, *(["it had rebooted"] if recovered.rebooted else []))) or "trying again"
         self._log.info("it answers again (%s)", how)
         return recovered
+
+    def until_done(self, step: Callable[[], _Result]) -> _Result:
+        """Do a step, again each time the phone was lost in it and came back, up to the plan's number of tries.
+
+        Raises:
+            FarmError: of the step, when climbing cannot help or was tried often enough; or the phone is gone.
+        """
+        tries = self.rules.tries
+        while True:
+            try:
+                return step()
+            except FarmError as error:
+                if not tries or not worth_a_climb(error):
+                    raise
+                tries -= 1
+                self.climb(error)
 
     def _deadline(self, seconds: float, what: str) -> Deadline:
         return Deadline(seconds, what, self._transport.name, clock=self._clock)

@@ -75,15 +75,20 @@ def runner_said_something(evidence: Evidence) -> Iterator[Objection]:
         yield Objection(Reason.UNPARSED_OUTPUT, missing, _first(told.junk))
     elif broken:
         yield Objection(Reason.UNPARSED_OUTPUT, f"{len(broken)} of the runner's events cannot be read", broken[0][:500])
-    elif len({timed.index for timed in evidence.timed}) < len(evidence.timed) > 0 or (
-        len(evidence.timed) > evidence.plan.repeats
-    ):
-        numbers = ", ".join(str(timed.index) for timed in evidence.timed)
+    elif told_twice_or_unasked(evidence):
+        numbers = ", ".join(str(timed.index) for timed in evidence.timed[: evidence.plan.most_repeats + 1])
         yield Objection(
-            Reason.UNPARSED_OUTPUT, f"asked were {evidence.plan.repeats} timed generations, told were {numbers}"
+            Reason.UNPARSED_OUTPUT, f"asked were {evidence.plan.most_repeats} timed generations, told were {numbers}"
         )
     elif len(answered) != len(asked) or any(q not in (None, a) for q, a in zip(answered, asked, strict=True)):
         yield Objection(Reason.UNPARSED_OUTPUT, f"the runner answered {answered}, asked were {asked}")
+
+
+def told_twice_or_unasked(evidence: Evidence) -> bool:
+    """Whether a timed generation was told twice, or more of them than were asked for."""
+    timed, plan = evidence.timed, evidence.plan
+    too_many = plan.kind != "sustained" and len(timed) > plan.most_repeats
+    return too_many or len({generation.index for generation in timed}) < len(timed)
 
 
 def ran_as_asked(evidence: Evidence) -> Iterator[Objection]:
@@ -131,26 +136,35 @@ def engine_reported_no_error(evidence: Evidence) -> Iterator[Objection]:
 
 def tokens_were_generated(evidence: Evidence) -> Iterator[Objection]:
     """Every repeat is there and generated what was asked: never nominal count over time."""
-    wanted, got = evidence.plan.repeats, len(evidence.timed)
-    load = evidence.told.load
+    cell, load = evidence.cell, evidence.told.load
     if load is None or evidence.told.errors:
         return
-    if got < wanted:
-        yield Objection(Reason.TOKEN_COUNT_SHORT, f"{got} of {wanted} timed generations")
+    yield from _all_repeats_are_there(evidence)
     for timed in evidence.timed:
         counted = len(timed.token_ids) or timed.generated_tokens
-        if (
-            counted != timed.generated_tokens
-            or counted != evidence.cell.generate_tokens
-            or timed.prompt_tokens != evidence.cell.prompt_tokens
-        ):
+        told = (timed.context_tokens, timed.prompt_tokens, counted, timed.generated_tokens)
+        if told != (cell.context_tokens, cell.prompt_tokens, cell.generate_tokens, cell.generate_tokens):
             yield Objection(
                 Reason.TOKEN_COUNT_SHORT,
                 f"generation {timed.index}: {timed.prompt_tokens} prompt and {counted} generated tokens (claimed: "
-                f"{timed.generated_tokens}), asked were {evidence.cell.prompt_tokens} and "
-                f"{evidence.cell.generate_tokens} (finish: {timed.finish})",
+                f"{timed.generated_tokens}) after {timed.context_tokens}, asked were {cell.prompt_tokens} and "
+                f"{cell.generate_tokens} after {cell.context_tokens} (finish: {timed.finish})",
             )
             return
+
+
+def _all_repeats_are_there(evidence: Evidence) -> Iterator[Objection]:
+    plan, timed = evidence.plan, evidence.timed
+    if plan.duration_s is None:
+        if len(timed) < plan.repeats:
+            yield Objection(Reason.TOKEN_COUNT_SHORT, f"{len(timed)} of {plan.repeats} timed generations")
+        return
+    wall_s = (evidence.wall_ms or 0.0) / 1000
+    if not timed or wall_s < plan.duration_s:
+        yield Objection(
+            Reason.TOKEN_COUNT_SHORT,
+            f"{len(timed)} timed generations in {wall_s:.1f} s, asked were {plan.duration_s:g} s of them",
+        )
 
 
 def speed_is_possible(evidence: Evidence) -> Iterator[Objection]:
@@ -180,13 +194,15 @@ def speed_is_possible(evidence: Evidence) -> Iterator[Objection]:
 def repeats_agree(evidence: Evidence) -> Iterator[Objection]:
     """The repeats spread no more than the plan allows."""
     limit = evidence.plan.cv_limit
-    if limit is None:
+    if limit is None or evidence.plan.kind == "sustained":
         return
     for name, rate in (("decode", decode_tps), ("prefill", prefill_tps)):
         rates = [value for timed in evidence.timed if (value := rate(timed)) is not None and math.isfinite(value)]
         summary = speed(rates)
         if summary is not None and summary.cv is not None and summary.cv > limit:
-            yield Objection(Reason.NOISY, f"{name} speed spreads {summary.cv:.1%} (limit {limit:.1%})")
+            yield Objection(
+                Reason.NOISY, f"{name} speed spreads {summary.cv:.1%} over {summary.n} repeats (limit {limit:.1%})"
+            )
             return
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.plan.model import Plan
@@ -16,7 +16,11 @@ GPU_MODE = {"opencl": 68, "vulkan": 4}
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One cell of a plan, before it is bound to a phone."""
+    """One cell of a plan, before it is bound to a phone.
+
+    ``leads`` marks the first cell of its configuration (model, backend, precision, memory and engine keys): what does
+    not depend on threads and lengths is measured with it, once.
+    """
 
     model: str
     backend: str
@@ -28,6 +32,12 @@ class PlannedCell:
     context_tokens: int
     engine: dict[str, bool | int | str] = field(default_factory=dict)
     affinity: str = "any"
+    leads: bool = False
+
+    @property
+    def configuration(self) -> tuple[Any, ...]:
+        """What the text of an answer and the time to load depend on."""
+        return self.model, self.backend, self.precision, self.memory, tuple(sorted(self.engine.items()))
 
     @property
     def label(self) -> str:
@@ -65,6 +75,7 @@ def cells_of(plan: Plan) -> list[PlannedCell]:
     order = list(reversed(dict.fromkeys([*plan.priority, *axes])))
     cells: list[PlannedCell] = []
     seen: set[str] = set()
+    led: set[tuple[Any, ...]] = set()
     for values in itertools.product(*(axes[name] for name in order)):
         chosen = dict(zip(order, values, strict=True))
         cell = PlannedCell(
@@ -81,7 +92,8 @@ def cells_of(plan: Plan) -> list[PlannedCell]:
         )
         if repr(cell) not in seen:
             seen.add(repr(cell))
-            cells.append(cell)
+            cells.append(replace(cell, leads=cell.configuration not in led))
+            led.add(cell.configuration)
     return cells
 
 

@@ -234,7 +234,10 @@ class Plan(_Strict):
         None, gt=0, le=86400, description="sustained only: generate without a pause for so many seconds"
     )
     load_rounds: int = Field(
-        2, ge=1, le=100, description="how often the model is loaded: the first is the cold one, the last is used"
+        1, ge=1, le=100, description="the model is loaded and unloaded so often, which shows what each round leaks"
+    )
+    cold_start: bool = Field(
+        True, description="the first cell of a configuration is preceded by a start with the model out of all caches"
     )
     priority: list[Axis] = Field(
         ["backends", "threads"],

@@ -42,10 +42,20 @@ class Load(_Event):
     threads: int | None = None
     precision: str | None = None
     memory: str | None = None
+    round: int = 0
+    begun_ns: int | None = None
+    tuning_ms: Milliseconds | None = None
+    rss_before_bytes: int | None = Field(None, ge=0)
+    rss_bytes: int | None = Field(None, ge=0)
+    cache_before_bytes: int | None = Field(None, ge=0)
 
 
 class Generation(_Event):
-    """One prompt answered. ``token_ms`` has one entry per token after the first: time since the token before."""
+    """One prompt answered. ``token_ms`` has one entry per token after the first: time since the token before.
+
+    ``begun_ns`` is when the prompt was submitted, by the clock of the probe's samples; ``rss_bytes`` was held at the
+    end.
+    """
 
     index: int
     kind: Literal["warmup", "timed", "answer"]
@@ -61,6 +71,9 @@ class Generation(_Event):
     question: str | None = None
     engine_prefill_ms: Milliseconds | None = None
     engine_decode_ms: Milliseconds | None = None
+    begun_ns: int | None = None
+    rss_bytes: int | None = Field(None, ge=0)
+    context_tokens: int = Field(0, ge=0, le=_MOST_TOKENS)
 
 
 class RunnerError(_Event):
@@ -74,18 +87,27 @@ class End(_Event):
     """Last words."""
 
     status: str
+    cache_after_bytes: int | None = Field(None, ge=0)
 
 
 @dataclass(frozen=True)
 class RunnerLog:
-    """What a runner told, in order of kind. ``junk`` are lines on its event stream that are no event."""
+    """What a runner told, in order of kind. ``junk`` are lines on its event stream that are no event.
+
+    ``loads`` are all loads of the model, ``load`` is the last, which the generations used.
+    """
 
     hello: Hello | None = None
-    load: Load | None = None
+    loads: tuple[Load, ...] = ()
     generations: tuple[Generation, ...] = ()
     errors: tuple[RunnerError, ...] = ()
     end: End | None = None
     junk: tuple[str, ...] = ()
+
+    @property
+    def load(self) -> Load | None:
+        """The last load."""
+        return self.loads[-1] if self.loads else None
 
     def of_kind(self, kind: str) -> tuple[Generation, ...]:
         """Return the generations of one kind."""
@@ -114,7 +136,7 @@ def parse_runner_output(stdout: bytes) -> RunnerLog:
                 seen[event[0]].append(event[1])
     return RunnerLog(
         hello=seen["hello"][0] if seen["hello"] else None,
-        load=seen["load"][-1] if seen["load"] else None,
+        loads=tuple(seen["load"]),
         generations=tuple(seen["generation"]),
         errors=tuple(seen["error"]),
         end=seen["end"][-1] if seen["end"] else None,

@@ -33,12 +33,22 @@ def build_command(
     argv += ["--model", model_dir, "--backend", cell.backend, "--threads", str(cell.threads)]
     argv += ["--precision", cell.precision, "--memory", cell.memory, "--work-dir", work_dir]
     argv += ["--prompt-text", PROMPT_TEXT, "--prompt-tokens", str(cell.prompt_tokens)]
-    argv += ["--generate-tokens", str(cell.generate_tokens)]
-    argv += ["--warmups", str(plan.warmups), "--repeats", str(plan.repeats), "--require-backend"]
+    argv += ["--generate-tokens", str(cell.generate_tokens), "--context-tokens", str(cell.context_tokens)]
+    argv += ["--load-rounds", str(plan.load_rounds), "--warmups", str(plan.warmups), "--require-backend"]
+    argv += _how_long(plan)
     for key, value in sorted(cell.engine.items()):
         argv += ["--engine", f"{key}={json.dumps(value)}"]
     argv += [part for ask in plan.ask for part in _ask(ask)]
     return (*argv, *bundle.manifest.extra_args)
+
+
+def _how_long(plan: Plan) -> list[str]:
+    if plan.duration_s is not None:
+        return ["--duration-s", f"{plan.duration_s:g}"]
+    argv = ["--repeats", str(plan.repeats)]
+    if plan.cv_limit is not None and plan.most_repeats > plan.repeats:
+        argv += ["--cv-limit", f"{plan.cv_limit:g}", "--max-repeats", str(plan.most_repeats)]
+    return argv
 
 
 def _ask(ask: Ask) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.adb.recover import plug_in, reconnect, wait_usable
+from harness.adb.connection import HostConnection
+from harness.adb.recover import plug_in, reconnect
 from harness.adb.server import AdbServer
 from harness.adb.transport import AdbTransport
 from harness.core.deadline import Deadline
@@ -23,6 +24,12 @@ def seconds(count: float = 20) -> Deadline:
     return Deadline(count, "a test", "the phone")
 
 
+def wait_usable(server: AdbServer, serial: str) -> None:
+    with HostConnection(server.host, server.port, serial, seconds()) as connection:
+        connection.request(f"host-serial:{serial}:wait-for-any-device")
+        assert connection.read_exact(4) == b"OKAY"
+
+
 def test_a_reconnect_ends_what_ran_over_the_cable_and_leaves_the_other_phone_alone(
     server: AdbServer, virtual_phones: list[Endpoint]
 ) -> None:
@@ -37,7 +44,7 @@ def test_a_reconnect_ends_what_ran_over_the_cable_and_leaves_the_other_phone_alo
             list(cut)
         other.shell(["touch", "/data/local/tmp/go-on"], deadline=seconds())
         assert list(seen) == [(1, b"whole\n")]
-    wait_usable(server, broken.serial, seconds())
+    wait_usable(server, broken.serial)
     assert broken.shell(["echo", "again"], deadline=seconds()).stdout == b"again\n"
     now = {info.serial: info.transport_id for info in server.transports()}
     assert now[other.serial] == ids[other.serial]

@@ -33,6 +33,8 @@ struct runner {
     struct line line;
     int64_t began_ns;
     int64_t index;
+    int64_t timed, first_timed_ns;         /* timed generations so far, and when the first of them began */
+    double sum_of_speeds, sum_of_squares;  /* of their decode speeds */
 };
 
 static double ms(int64_t ns) { return (double)ns / 1e6; }
@@ -101,8 +103,13 @@ static void put_pairs(struct line *line, const struct pair *pairs, size_t count,
 
 static int backend_code(const char *name) { return !strcmp(name, "opencl") ? 3 : !strcmp(name, "vulkan") ? 7 : 0; }
 
+static void put_resident(struct line *line, const char *key, int64_t bytes) {
+    if (bytes < 0) line_put(line, ", \"%s\": null", key);
+    else line_put(line, ", \"%s\": %lld", key, (long long)bytes);
+}
+
 /* Returns the exit status, 0 to go on. */
-static int load(struct runner *runner) {
+static int load(struct runner *runner, int64_t round) {
     const struct order *order = &runner->order;
     struct line *line = &runner->line;
     struct pace pace;
@@ -115,7 +122,8 @@ static int load(struct runner *runner) {
     const char *actual = order->backend_actual ? order->backend_actual : order->backend;
     if (order->fallback_marker) fprintf(stderr, MARKER, backend_code(order->backend));
     begin(runner, "load");
-    line_put(line, ", \"load_ms\": %.6f, \"threads\": %lld", ms(took), (long long)order->threads);
+    line_put(line, ", \"round\": %lld, \"begun_ns\": %lld, \"load_ms\": %.6f, \"threads\": %lld", (long long)round,
+             (long long)before, ms(took), (long long)order->threads);
     const char *texts[][2] = {{"backend_requested", order->backend},
                               {"backend_actual", actual},
                               {"strength", order->strength ? order->strength : "engine"},
@@ -130,7 +138,8 @@ static int load(struct runner *runner) {
     put_pairs(line, order->engine, order->engine_count, true);
     line_key(line, "ordered");
     put_pairs(line, order->given, order->given_count, false);
-    if (held >= 0) line_put(line, ", \"rss_before_bytes\": %lld, \"rss_bytes\": %lld", (long long)held, (long long)resident_bytes());
+    put_resident(line, "rss_before_bytes", held);
+    put_resident(line, "rss_bytes", resident_bytes());
     finish(runner, LOAD);
     if (order->require_backend && strcmp(actual, order->backend))
         return fail(runner, "fallback", "another backend was asked for than the one ordered to be used");
@@ -141,7 +150,10 @@ static int load(struct runner *runner) {
 static int64_t slowed(const struct runner *runner, int64_t ns) {
     const struct order *order = &runner->order;
     bool slow = order->slow_after_ns >= 0 && now_ns() - runner->began_ns >= order->slow_after_ns;
-    return slow ? (int64_t)((double)ns * order->slow_factor) : ns;
+    bool noisy = !order->noisy_generations || runner->timed < order->noisy_generations;
+    double factor = slow ? order->slow_factor : 1.0;
+    if (noisy) factor *= runner->timed % 2 ? 1.0 - order->noise : 1.0 + order->noise;
+    return (int64_t)((double)ns * factor);
 }
 
 static int64_t token_id(const struct order *order, int64_t n) {
@@ -159,6 +171,27 @@ static void put_text(struct runner *runner, const char *kind, int64_t made) {
     if (text) line_text(&runner->line, text);
     else line_text_upto(&runner->line, story.data ? story.data : "", story.length);
     free(story.data);
+}
+
+static void remember(struct runner *runner, int64_t submitted, const int64_t *times, int64_t made) {
+    double speed = made > 1 ? (double)(made - 1) / (double)(times[made - 1] - times[0]) : 0;
+    if (!runner->timed++) runner->first_timed_ns = submitted;
+    runner->sum_of_speeds += speed;
+    runner->sum_of_squares += speed * speed;
+}
+
+/* Whether the decode speeds spread more than the limit: variance against the square of limit times mean. */
+static bool spread(const struct runner *runner) {
+    double count = (double)runner->timed, mean = runner->sum_of_speeds / count;
+    double allowed = runner->order.cv_limit * mean;
+    return count > 1 && (runner->sum_of_squares - count * mean * mean) / (count - 1) > allowed * allowed;
+}
+
+static bool wants_more(const struct runner *runner) {
+    const struct order *order = &runner->order;
+    if (order->duration_ns) return !runner->timed || now_ns() - runner->first_timed_ns < order->duration_ns;
+    if (runner->timed < order->repeats) return true;
+    return order->cv_limit > 0 && runner->timed < order->max_repeats && spread(runner);
 }
 
 static bool generate(struct runner *runner, const char *kind, const struct question *question, int64_t prompt,
@@ -181,9 +214,13 @@ static bool generate(struct runner *runner, const char *kind, const struct quest
         times[n] = now_ns();
     }
     if (good) {
+        if (!strcmp(kind, "timed")) remember(runner, submitted, times, made);
         begin(runner, "generation");
         line_put(line, ", \"index\": %lld, \"kind\": \"%s\", \"prompt_tokens\": %lld, \"generated_tokens\": %lld",
                  (long long)runner->index, kind, (long long)prompt, (long long)(stops ? made : limit));
+        line_put(line, ", \"begun_ns\": %lld, \"context_tokens\": %lld", (long long)submitted,
+                 (long long)(question ? 0 : order->context_tokens));
+        put_resident(line, "rss_bytes", resident_bytes());
         line_put(line, ", \"prefill_ms\": %.6f, \"ttft_ms\": %.6f, \"sample_ms\": null, \"finish\": \"%s\", \"token_ms\": [",
                  ms(prefilled - submitted), ms(times[0] - submitted), stops ? "eos" : "length");
         for (int64_t n = 1; n < made; n++) line_put(line, "%s%.6f", n > 1 ? ", " : "", ms(times[n] - times[n - 1]));
@@ -211,19 +248,23 @@ int main(int count, char **words) {
     runner.began_ns = now_ns();
     if (!pass(&runner, START)) return fail(&runner, "config", "an error at the start was ordered");
     hello(&runner);
-    wrong = load(&runner);
-    if (wrong) return wrong;
-    int64_t timed = order->warmups + order->repeats;
-    for (; runner.index < timed + (int64_t)order->ask_count; runner.index++) {
-        const struct question *question = runner.index < timed ? NULL : &order->asks[runner.index - timed];
+    for (int64_t round = 0; round < order->load_rounds; round++) {
+        wrong = load(&runner, round);
+        if (wrong) return wrong;
+    }
+    size_t asked = 0;
+    for (;; runner.index++) {
+        bool warmup = runner.index < order->warmups, timed = !warmup && wants_more(&runner);
+        if (!warmup && !timed && asked == order->ask_count) break;
+        const struct question *question = warmup || timed ? NULL : &order->asks[asked++];
         int64_t limit = !question ? order->generate_tokens : question->tokens > 0 ? question->tokens : order->ask_tokens;
-        const char *kind = question ? "answer" : runner.index < order->warmups ? "warmup" : "timed";
+        const char *kind = question ? "answer" : warmup ? "warmup" : "timed";
         if (!generate(&runner, kind, question, order->prompt_tokens, limit))
             return fail(&runner, order->at == PREFILL ? "prefill" : "decode", "an error while generating was ordered");
     }
     if (!pass(&runner, END)) return fail(&runner, "decode", "an error at the end was ordered");
     begin(&runner, "end");
-    line_put(&runner.line, ", \"status\": \"ok\", \"engine_loop\": null");
+    line_put(&runner.line, ", \"status\": \"ok\", \"engine_loop\": null, \"cache_after_bytes\": 0");
     finish(&runner, END);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,8 @@ static bool read_factor(const char *text, double *factor) {
     return end != text && !*end && isfinite(*factor) && *factor > 0;
 }
 
+static bool read_share(const char *text, double *share) { return read_factor(text, share) && *share < 1; }
+
 static int read_truth(struct order *order, const char *word) {
     const struct {
         const char *key;
@@ -95,6 +98,7 @@ static int read_truth(struct order *order, const char *word) {
         {"fallback_marker", 1, NULL},
         {"exit_code", 1, &order->exit_code},
         {"at_generation", 1, &order->at_generation},
+        {"noisy_generations", 1, &order->noisy_generations},
     };
     const struct {
         const char *key;
@@ -129,14 +133,15 @@ static int read_truth(struct order *order, const char *word) {
     if (IS("mode") && (good = read_word(value, modes, &number))) order->mode = (enum mode)number;
     else if (IS("at") && (good = read_word(value, stages, &number))) order->at = (enum stage)number;
     else if (IS("slow_factor")) good = read_factor(value, &order->slow_factor);
+    else if (IS("noise")) good = read_share(value, &order->noise);
     else if (IS("token_ids")) good = read_ids(order, value);
     else if (IS("finish")) good = read_finish(order, value);
     else if (IS("fault")) good = read_fault(order, value);
 #undef IS
     if (good) return 0;
     return misuse("--synthetic %s is no order: keys are load_ms, prefill_ms, prefill_token_ms, first_token_ms, "
-                  "token_ms, mode (sleep, spin, work), slow_after_s, slow_factor, peak_mb, leak_mb_per_gen, text, "
-                  "answer, token_ids (N,N), finish (length, eos:N), short_tokens, backend_actual, backend_strength, "
+                  "token_ms, mode (sleep, spin, work), slow_after_s, slow_factor, noise (a share below 1), "
+                  "noisy_generations, peak_mb, leak_mb_per_gen, text, answer, token_ids (N,N), finish (length, eos:N), short_tokens, backend_actual, backend_strength, "
                   "backend_proof, fallback_marker, fault (hang, exit, error, garbage, non_utf8, truncate, SIGSEGV, "
                   "SIGILL, SIGABRT, SIGBUS, SIGKILL), exit_code, at (start, load, prefill, decode, end), at_generation",
                   word);
@@ -184,9 +189,27 @@ static bool read_json_question(struct question *question, const char *text) {
 }
 
 static int add_question(struct order *order, const char *text) {
-    if (order->ask_count == MAX_WORDS) return misuse("more than %d questions", MAX_WORDS);
+    if (order->ask_count == MAX_QUESTIONS) return misuse("more than %d questions", MAX_QUESTIONS);
     struct question *question = &order->asks[order->ask_count++];
     if (!read_json_question(question, text)) *question = (struct question){.text = text};
+    return 0;
+}
+
+/* One question a line. The lines stay in memory: questions point into them. */
+static int add_question_file(struct order *order, const char *path) {
+    FILE *file = fopen(path, "r");
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    if (!file) return misuse("%s cannot be read: %s", path, strerror(errno));
+    while ((length = getline(&line, &room, file)) > 0) {
+        line[strcspn(line, "\r\n")] = '\0';
+        int wrong = line[strspn(line, " \t")] ? add_question(order, line) : 0;
+        if (wrong) return wrong;
+        line = NULL;
+        room = 0;
+    }
+    fclose(file);
     return 0;
 }
 
@@ -205,9 +228,12 @@ static int read_option(struct order *order, const char *name, const char *value)
         int64_t *value;
     } numbers[] = {{"--threads", 1, &order->threads},
                    {"--prompt-tokens", 1, &order->prompt_tokens},
+                   {"--context-tokens", 0, &order->context_tokens},
                    {"--generate-tokens", 1, &order->generate_tokens},
                    {"--warmups", 0, &order->warmups},
                    {"--repeats", 0, &order->repeats},
+                   {"--max-repeats", 0, &order->max_repeats},
+                   {"--load-rounds", 1, &order->load_rounds},
                    {"--ask-tokens", 1, &order->ask_tokens}};
     const struct {
         const char *name;
@@ -228,6 +254,15 @@ static int read_option(struct order *order, const char *name, const char *value)
             if (texts[i].value) *texts[i].value = value;
             return 0;
         }
+    if (!strcmp(name, "--duration-s")) {
+        if (read_scaled(value, 1e9, &order->duration_ns) && order->duration_ns) return 0;
+        return misuse("--duration-s takes a number above 0; got %s", value);
+    }
+    if (!strcmp(name, "--cv-limit")) {
+        if (read_factor(value, &order->cv_limit)) return 0;
+        return misuse("--cv-limit takes a number above 0; got %s", value);
+    }
+    if (!strcmp(name, "--ask-file")) return add_question_file(order, value);
     if (!strcmp(name, "--ask")) return add_question(order, value);
     if (!strcmp(name, "--engine")) return add_engine(order, value);
     if (!strcmp(name, "--synthetic")) return read_truth(order, value);
@@ -236,7 +271,7 @@ static int read_option(struct order *order, const char *name, const char *value)
 
 int read_order(struct order *order, int count, char **words) {
     *order = (struct order){.backend = "cpu", .precision = "low", .memory = "low", .threads = 4, .prompt_tokens = 64,
-                            .generate_tokens = 32, .warmups = 1, .repeats = 5, .ask_tokens = 64, .load_ns = 20000000,
+                            .generate_tokens = 32, .warmups = 1, .repeats = 5, .load_rounds = 1, .ask_tokens = 64, .load_ns = 20000000,
                             .prefill_ns = -1, .prefill_token_ns = -1, .first_token_ns = 100000, .token_ns = 2000000,
                             .slow_after_ns = -1, .slow_factor = 1.0, .at = DECODE};
     for (int at = 1; at < count; at++) {

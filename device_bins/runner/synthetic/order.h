@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_WORDS = 64, MAX_IDS = 512 };
+enum { MAX_WORDS = 64, MAX_IDS = 512, MAX_QUESTIONS = 1024 };
 
 enum stage { START, LOAD, PREFILL, DECODE, END };
 
@@ -28,11 +28,14 @@ struct pair {
 
 struct order {
     const char *model, *backend, *precision, *memory;
-    int64_t threads, prompt_tokens, generate_tokens, warmups, repeats, ask_tokens;
+    int64_t threads, prompt_tokens, context_tokens, generate_tokens, warmups, repeats, ask_tokens;
+    int64_t max_repeats, load_rounds;
+    int64_t duration_ns; /* 0: as many as `repeats` says */
+    double cv_limit;     /* 0: none */
     bool require_backend;
     struct pair engine[MAX_WORDS];
     size_t engine_count;
-    struct question asks[MAX_WORDS];
+    struct question asks[MAX_QUESTIONS];
     size_t ask_count;
     /* --synthetic */
     struct pair given[MAX_WORDS];
@@ -41,6 +44,8 @@ struct order {
     int64_t load_ns, prefill_ns, prefill_token_ns, first_token_ns, token_ns;
     int64_t slow_after_ns; /* -1: never */
     double slow_factor;
+    double noise;              /* a generation's times are longer and shorter by this share, in turn */
+    int64_t noisy_generations; /* so many of them; 0: all */
     int64_t peak_bytes, leak_bytes;
     const char *text, *answer;
     int64_t token_ids[MAX_IDS];

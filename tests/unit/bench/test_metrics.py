@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from harness.bench.metrics import decode_tps, latency, prefill_tps, speed, token_times
+from harness.bench.metrics import decode_tps, latency, outliers, prefill_tps, speed, token_times
 from harness.runners.events import Generation
 
 
@@ -77,3 +77,34 @@ def test_p95_of_token_times_needs_forty() -> None:
     assert (few.p50, few.p95, few.max) == (1.0, None, 3.0)
     assert (enough.p50, enough.p95, enough.max) == (2.0, 3.0, 3.0)
     assert token_times([generation()]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "far"),
+    [
+        ([20.0, 20.2, 19.9, 20.1, 12.0], [False, False, False, False, True]),
+        ([20.0, 20.2, 19.9, 20.1, 31.0, 20.0], [False, False, False, False, True, False]),
+        ([20.0, 20.0, 20.0, 20.0, 20.3], [False] * 5),  # all but one are equal: 1.5 % is still nothing
+        ([20.0, 24.0, 17.0, 28.0, 15.0], [False] * 5),  # a wide spread has no outlier
+        ([20.0, 20.1, 20.2, 5.0], [False] * 4),  # four values single nobody out
+        ([], []),
+    ],
+)
+def test_an_outlier_lies_far_from_the_others_by_their_own_spread(values: list[float], far: list[bool]) -> None:
+    assert outliers(values) == tuple(far)
+
+
+def test_each_percentile_waits_for_enough_tokens() -> None:
+    def told(count: int) -> tuple[bool, bool]:
+        times = token_times([generation(*([10.0] * count))])
+        assert times is not None
+        return times.p95 is not None, times.p99 is not None
+
+    assert [told(count) for count in (39, 40, 199, 200)] == [(False, False), (True, False), (True, False), (True, True)]
+
+
+def test_the_99th_percentile_is_that_of_all_tokens_together() -> None:
+    times = token_times([generation(*([10.0] * 147 + [50.0] * 3)), generation(*([10.0] * 150))])
+    assert times is not None
+    assert (times.p50, times.p95, times.max) == (10.0, 10.0, 50.0)
+    assert times.p99 == pytest.approx(10.4)

@@ -220,3 +220,18 @@ def test_every_generation_is_kept_raw(make: ModuleType) -> None:
     assert [sample.kind for sample in samples] == ["warmup", "timed", "timed", "answer"]
     assert samples[1].decode_tps == 50.0
     assert samples[1].finish == "x" * 40
+
+
+def test_a_timed_generation_far_from_the_others_is_marked_and_counts(make: ModuleType) -> None:
+    def one_slow(told: list[dict[str, Any]]) -> None:
+        told[4:5] = [make.generation(n, "timed", step_ms=40.0 if n == 4 else 20.0, rss_bytes=n) for n in range(2, 7)]
+
+    evidence = make.evidence(bend=one_slow, the_plan=make.plan(repeats=6))
+    samples = made.samples_of(evidence)
+    assert [(sample.kind, sample.outlier, sample.rss_bytes) for sample in samples] == [
+        ("warmup", False, None), ("timed", False, None), ("timed", False, 2), ("timed", False, 3), ("timed", True, 4),
+        ("timed", False, 5), ("timed", False, 6), ("answer", False, None),
+    ]  # fmt: skip
+    found, _ = metrics(evidence)
+    assert (found.decode_tps.n, found.decode_tps.median) == (6, 50.0)
+    assert found.token_ms.max == 40.0

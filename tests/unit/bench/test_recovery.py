@@ -241,3 +241,38 @@ def test_our_folder_that_somebody_removed_does_not_make_it_another_phone(climb: 
 )
 def test_only_what_the_connection_may_be_behind_is_worth_a_climb(error: FarmError, worth: bool) -> None:
     assert worth_a_climb(error) is worth
+
+
+def until_done(fails: list[FarmError], tries: int = 2) -> tuple[str, int]:
+    """Do a step that fails so, one after the other; return what it gave and how often it was done."""
+    done = 0
+
+    def step() -> str:
+        nonlocal done
+        done += 1
+        if fails:
+            raise fails.pop(0)
+        return "well"
+
+    clock = Clock()
+    ladder = Ladder(
+        cast("Any", FakePhone([USABLE])), Recovery(tries=tries), lambda _: None, clock=clock, sleep=clock.sleep
+    )
+    return ladder.until_done(step), done
+
+
+def test_a_step_is_done_again_when_the_phone_is_back() -> None:
+    assert until_done([]) == ("well", 1)
+    assert until_done([LOST, LOST]) == ("well", 3)
+
+
+def test_a_step_is_not_done_more_often_than_the_plan_says() -> None:
+    with pytest.raises(PhoneLostError):
+        until_done([LOST, LOST, LOST])
+
+
+def test_a_step_that_the_connection_is_not_behind_is_not_done_again() -> None:
+    fails = [FarmError("no", reason=Reason.NO_SPACE), LOST]
+    with pytest.raises(FarmError, match="no"):
+        until_done(fails)
+    assert fails == [LOST]

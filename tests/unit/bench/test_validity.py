@@ -639,7 +639,46 @@ def test_spread_is_judged_only_where_the_plan_sets_a_limit(make: ModuleType) -> 
     assert make.codes(make.evidence(bend=spread)) == []
     assert make.codes(make.evidence(bend=spread, the_plan=make.plan(cv_limit=0.5))) == []
     found = judge(make.evidence(bend=spread, the_plan=make.plan(cv_limit=0.1)))
-    assert [(o.reason, o.detail) for o in found] == [(Reason.NOISY, "decode speed spreads 28.3% (limit 10.0%)")]
+    assert [(o.reason, o.detail) for o in found] == [
+        (Reason.NOISY, "decode speed spreads 28.3% over 2 repeats (limit 10.0%)")
+    ]
+
+
+def test_extra_repeats_are_judged_together_and_more_than_the_cap_were_not_asked_for(make: ModuleType) -> None:
+    def repeated(told: list[dict[str, Any]]) -> None:
+        told[SECOND + 1 : SECOND + 1] = [make.generation(n, "timed") for n in (4, 5)]
+
+    asked = make.plan(cv_limit=0.1, repeats_max=4)
+    assert make.codes(make.evidence(bend=repeated, the_plan=asked)) == []
+    found = judge(make.evidence(bend=repeated, the_plan=make.plan(cv_limit=0.1, repeats_max=3)))
+    assert [(o.reason, o.detail) for o in found] == [
+        (Reason.UNPARSED_OUTPUT, "asked were 3 timed generations, told were 1, 2, 4, 5")
+    ]
+
+
+def test_a_sustained_cell_spreads_as_it_likes_and_has_to_last(make: ModuleType) -> None:
+    def spread(told: list[dict[str, Any]]) -> None:
+        told[SECOND]["token_ms"] = [30.0] * 31
+
+    # The honest run takes 4 s.
+    lasting = make.plan(kind="sustained", duration_s=3.5, cv_limit=0.1)
+    assert make.codes(make.evidence(bend=spread, the_plan=lasting)) == []
+    found = judge(make.evidence(the_plan=make.plan(kind="sustained", duration_s=60.0)))
+    assert [(o.reason, o.detail) for o in found] == [
+        (Reason.TOKEN_COUNT_SHORT, "2 timed generations in 4.0 s, asked were 60 s of them")
+    ]
+
+
+def test_a_generation_at_another_depth_than_asked_is_no_figure(make: ModuleType) -> None:
+    deep = make.plan(context_tokens=[1024])
+    assert make.codes(make.evidence(the_plan=deep)) == ["token_count_short"]
+
+    def told_deep(told: list[dict[str, Any]]) -> None:
+        for event in told:
+            if event.get("kind") in ("warmup", "timed"):
+                event["context_tokens"] = 1024
+
+    assert make.codes(make.evidence(bend=told_deep, the_plan=deep)) == []
 
 
 def test_times_of_nothing_do_not_break_the_spread(make: ModuleType) -> None:

@@ -101,3 +101,9 @@ def test_cores_and_history_are_axes_of_cpu_cells_and_stand_in_the_label() -> Non
         "cpu-t2-low-p64-g32", "cpu-t2-abig-low-p64-g32", "opencl-low-p64-g32",
         "cpu-t2-low-c1024-p64-g32", "cpu-t2-abig-low-c1024-p64-g32", "opencl-low-c1024-p64-g32",
     }  # fmt: skip
+
+
+def test_the_first_cell_of_each_configuration_leads() -> None:
+    found = cells(backends=["cpu", "opencl"], threads=[1, 2], precision=["low", "high"])
+    leading = [(cell.backend, cell.precision, cell.threads) for cell in found if cell.leads]
+    assert leading == [("cpu", "low", 1), ("opencl", "low", 68), ("cpu", "high", 1), ("opencl", "high", 68)]

@@ -37,7 +37,8 @@ def test_the_runner_understands_every_option(runner: ModuleType) -> None:
     asked = [{"question": 'Say "ü", [x] & $HOME?', "expect": ".", "max_tokens": 9}, {"question": "?", "expect": "."}]
     argv = command(
         backends=["opencl"], precision=["normal"], memory=["high"], prompt_tokens=[48], generate_tokens=[16],
-        engine={"use_mmap": True, "chunk": 64, "power": "high"}, ask=asked,
+        engine={"use_mmap": True, "chunk": 64, "power": "high"}, ask=asked, context_tokens=[128], load_rounds=2,
+        cv_limit=0.05, repeats_max=9,
     )  # fmt: skip
     assert argv[:2] == ("python3", "/b/farm_runner.py")
     options = runner.parse_options(argv[2:])
@@ -46,7 +47,14 @@ def test_the_runner_understands_every_option(runner: ModuleType) -> None:
     assert (options.prompt_tokens, options.generate_tokens, options.warmups, options.repeats) == (48, 16, 2, 3)
     assert dict(options.engine) == {"use_mmap": True, "chunk": 64, "power": "high"}
     assert options.prompt_text == PROMPT_TEXT
+    assert (options.context_tokens, options.load_rounds) == (128, 2)
+    assert (options.cv_limit, options.max_repeats, options.duration_s) == (0.05, 9, None)
     assert options.ask == [('Say "ü", [x] & $HOME?', 9), ("?", 32)]
+
+
+def test_a_sustained_cell_is_asked_for_by_its_duration(runner: ModuleType) -> None:
+    options = runner.parse_options(command(kind="sustained", duration_s=90.5, cv_limit=0.1, repeats_max=9)[2:])
+    assert (options.duration_s, options.cv_limit, options.max_repeats) == (90.5, None, None)
 
 
 def test_a_program_of_its_own_is_started_without_python() -> None:
