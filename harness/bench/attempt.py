@@ -19,8 +19,11 @@ from harness.bench.evidence import Evidence, Objection
 from harness.bench.phone import ConnectedPhone
 from harness.bench.phone_log import read_phone_log
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
+from harness.bench.status import read_status
 from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
+from harness.bench.sustained import SustainedProgress, interval_ms
+from harness.bench.timeline import write_tokens
 from harness.bench.turn import turn
 from harness.bench.validity import judge
 from harness.core.deadline import Deadline
@@ -34,6 +37,7 @@ from harness.payload.probe_events import Event, RunLog
 from harness.phone.battery import Battery
 from harness.phone.charge import read_battery
 from harness.phone.thermal import Meaning, trip_limits
+from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Cool, Plan
 from harness.runners.events import parse_runner_output
@@ -130,7 +134,9 @@ class Attempt:
             cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
                 account.note("cool_down", cooled.note)
+            status_before = self._status()
             run = self._run_on_phone(bundle_dir, model_dir)
+            status_after = self._status()
             battery_after = self._battery_after()
         end = run.end
         well = end is not None and end.why == "exit" and end.exit_code == 0
@@ -146,8 +152,20 @@ class Attempt:
             phone_log=b"" if well else self._keep_phone_log(),
             battery_before=session.battery,
             battery_after=battery_after,
+            core_max_khz=self._phone.facts.core_max_khz,
+            status_before=status_before,
+            status_after=status_after,
         )
+        self._keep_timeline(account.evidence)
         return judge(account.evidence)
+
+    def _keep_timeline(self, evidence: Evidence) -> None:
+        """Keep every token's moment, and what was noticed about the phone's speed."""
+        account = self._account
+        if evidence.timeline.tokens:
+            write_tokens(account.raw_dir() / "tokens.csv", evidence.timeline)
+        for note in evidence.throttling.notes:
+            account.note("speed", note)
 
     def _bring_payloads(self) -> tuple[str, str]:
         session, model = self._session, self._account.model
@@ -172,6 +190,7 @@ class Attempt:
             argv=argv,
             work_dir=work,
             deadline_s=self._plan.cell_timeout_s,
+            interval_ms=interval_ms(self._plan.duration_s),
             silence_s=self._plan.silence_s,
             trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
@@ -194,13 +213,18 @@ class Attempt:
         return run
 
     def _watching(self) -> Callable[[Event], None]:
-        progress = Progress(self._session.say, self._account.cell, self._plan)
+        of_kind = Progress if self._plan.duration_s is None else SustainedProgress
+        progress = of_kind(self._session.say, self._account.cell, self._plan)
 
         def on_event(event: Event) -> None:
             progress(event)
             self._session.watch(event)
 
         return on_event
+
+    def _status(self) -> Status:
+        """Ask for the thermal status where there is an Android, which is where the battery was read."""
+        return NOT_ASKED if self._session.battery is None else read_status(self._phone.transport)
 
     def _battery_after(self) -> Battery | None:
         """Read the battery where it was read before; a phone that was lost just now costs only this figure."""

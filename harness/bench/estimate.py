@@ -22,4 +22,6 @@ def estimate_s(cell: PlannedCell, plan: Plan, model: ModelFolder, tier: TierName
     generation_s = cell.prompt_tokens * token_s / _PREFILL_SPEEDUP + cell.generate_tokens * token_s
     asked_s = sum(ask.max_tokens for ask in plan.ask) * token_s
     load_s = _START_S + model.weight_bytes / _LOAD_BYTES_PER_S
+    if plan.duration_s is not None:  # the generation that is under way then is not cut off
+        return load_s + plan.warmups * generation_s + plan.duration_s + generation_s / 2 + asked_s
     return load_s + (plan.warmups + plan.repeats) * generation_s + asked_s

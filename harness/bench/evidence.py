@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
+from harness.bench.throttle import Throttling, throttling_of
+from harness.bench.timeline import Timeline, timeline_of
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.phone.battery import Battery
+from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.events import Generation, RunnerLog
@@ -18,7 +22,8 @@ class Evidence:
     """All that is known of a cell that ran.
 
     ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
-    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken.
+    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken,
+    ``core_max_khz`` the top clock of each core.
     """
 
     cell: PlannedCell
@@ -32,11 +37,25 @@ class Evidence:
     phone_log: bytes = b""
     battery_before: Battery | None = None
     battery_after: Battery | None = None
+    core_max_khz: Mapping[int, int | None] = field(default_factory=dict)
+    status_before: Status = NOT_ASKED
+    status_after: Status = NOT_ASKED
 
     @property
     def timed(self) -> tuple[Generation, ...]:
         """The timed generations."""
         return self.told.of_kind("timed")
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Every token with its moment and what the sensors said then."""
+        return timeline_of(self.run, self.told.generations, self.core_max_khz)
+
+    @cached_property
+    def throttling(self) -> Throttling:
+        """What became of the speed over the run, and why."""
+        statuses = (self.status_before.value, self.status_after.value)
+        return throttling_of(self.timeline, backend=self.cell.backend, statuses=statuses)
 
     @property
     def wall_ms(self) -> float | None:

@@ -41,7 +41,9 @@ class State:
     clock_ratio: float | None = None
 
 
-def states_of(run: RunLog, core_max_khz: Mapping[int, int], span_ns: tuple[int, int] | None = None) -> list[State]:
+def states_of(
+    run: RunLog, core_max_khz: Mapping[int, int | None], span_ns: tuple[int, int] | None = None
+) -> list[State]:
     """Return what each sample tells; ``span_ns`` is when tokens were made, by which busy cores are found."""
     if run.sensors is None:
         return []
@@ -50,16 +52,15 @@ def states_of(run: RunLog, core_max_khz: Mapping[int, int], span_ns: tuple[int, 
     tops = _tops(run, core_max_khz)
     busy = [run.sensors.cpus.index(cpu) for cpu in busy_cores(run, core_max_khz, span_ns)]
     lead = lead_of(run)
-    last: list[int | None] = [None] * len(types)
+    known: list[float | None] = [None] * len(types)
+    hottest: dict[Meaning, float] = {}
     states = []
     for sample in run.samples:
-        for place, raw in enumerate(sample.milli_c[: len(types)]):
-            last[place] = raw if raw is not None else last[place]
-        known = [celsius(name, raw) for name, raw in zip(types, last, strict=True)]
-        hottest: dict[Meaning, float] = {}
-        for meaning, value in zip(meanings, known, strict=True):
-            if value is not None:
-                hottest[meaning] = max(value, hottest.get(meaning, value))
+        read = [(place, raw) for place, raw in enumerate(sample.milli_c[: len(types)]) if raw is not None]
+        for place, raw in read:
+            known[place] = celsius(types[place], raw)
+        if read:
+            hottest = _hottest(meanings, known)
         caps, clocks = _ratios(sample.cap_khz, busy, tops), _ratios(sample.cur_khz, busy, tops)
         states.append(
             State(
@@ -73,6 +74,14 @@ def states_of(run: RunLog, core_max_khz: Mapping[int, int], span_ns: tuple[int, 
     return states
 
 
+def _hottest(meanings: Sequence[Meaning], known: Sequence[float | None]) -> dict[Meaning, float]:
+    hottest: dict[Meaning, float] = {}
+    for meaning, value in zip(meanings, known, strict=True):
+        if value is not None:
+            hottest[meaning] = max(value, hottest.get(meaning, value))
+    return hottest
+
+
 def lead_of(run: RunLog) -> int | None:
     """Return the position of the zone that speaks for the phone, by the first sample that tells any."""
     if run.sensors is None:
@@ -84,7 +93,7 @@ def lead_of(run: RunLog) -> int | None:
 
 
 def busy_cores(
-    run: RunLog, core_max_khz: Mapping[int, int], span_ns: tuple[int, int] | None = None
+    run: RunLog, core_max_khz: Mapping[int, int | None], span_ns: tuple[int, int] | None = None
 ) -> tuple[int, ...]:
     """Return the cores that computed, as far as samples tell.
 
@@ -117,7 +126,7 @@ def _allowed(samples: Iterable[Sample]) -> frozenset[int]:
     return frozenset(cpu for text in lists for cpu in parse_cpu_list(text))
 
 
-def _tops(run: RunLog, core_max_khz: Mapping[int, int]) -> list[int | None]:
+def _tops(run: RunLog, core_max_khz: Mapping[int, int | None]) -> list[int | None]:
     """Return each core's top clock: the kernel's, else the highest cap or clock that was seen of it."""
     cpus = run.sensors.cpus if run.sensors is not None else ()
     tops: list[int | None] = [core_max_khz.get(cpu) or None for cpu in cpus]

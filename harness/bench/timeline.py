@@ -84,7 +84,7 @@ class Timeline:
         return (at_ns - (self.begun_ns or 0)) / 1e9
 
 
-def timeline_of(run: RunLog, generations: Sequence[Generation], core_max_khz: Mapping[int, int]) -> Timeline:
+def timeline_of(run: RunLog, generations: Sequence[Generation], core_max_khz: Mapping[int, int | None]) -> Timeline:
     """Join tokens and samples. A generation whose moment or times are not known has no tokens here."""
     placed = [(begun_ns, one) for begun_ns, one in zip(_begun(run, generations), generations, strict=True) if begun_ns]
     moments = [
