@@ -8,7 +8,7 @@ what fell                      judgement
 ============================== ==========================================================================
 a cap and, with it, speed      throttled; the moment is the cap's
 a cap, speed did not           not throttled, noted
-speed and the current clock    throttled; the moment is the speed's
+speed and the current clock    throttled if the phone had warmed by then; the moment is the speed's
 speed; clocks were steady      throttled if the phone was hot or its status says so then, else noted
 speed; clocks cannot be read   throttled: speed is all there is, and ``judged_by`` says so
 ============================== ==========================================================================
@@ -45,6 +45,7 @@ _FALL_WITH_CAP = 0.02
 _SIGMAS_WITH_CAP = 2.0
 # Skin at which phones begin to throttle by themselves; a chip at which all do.
 _HOT_SKIN_C, _HOT_CHIP_C = 42.0, 80.0
+_WARMED_C = 3.0
 _LIGHT = 1
 _QUARTER = 0.25
 
@@ -178,7 +179,14 @@ class _Judge:
     def _clock_fell(self, at_ms: float) -> bool:
         before = mean_known(s.clock_ratio for s, at in self.states if at_ms - _COMPARED_MS <= at < at_ms)
         after = mean_known(s.clock_ratio for s, at in self.states if at_ms < at <= at_ms + _COMPARED_MS)
-        return before is not None and after is not None and after < _CLOCK_FELL * before
+        fell = before is not None and after is not None and after < _CLOCK_FELL * before
+        return fell and self._warmed(at_ms)
+
+    def _warmed(self, at_ms: float) -> bool:
+        """Whether the phone was warmer then than at the start; a governor lowers clocks of a load that waits, too."""
+        warmth = [(at, state.lead_c) for state, at in self.states if state.lead_c is not None]
+        until = [lead_c for at, lead_c in warmth if at <= at_ms + _HELD_MS]
+        return not until or max(until) >= until[0] + _WARMED_C
 
     def _hot(self, at_ms: float) -> bool:
         then = [state for state, at in self.states if at_ms - _HELD_MS <= at <= at_ms + _COMPARED_MS]

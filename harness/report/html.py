@@ -23,6 +23,7 @@ from harness.report.cells import by_phone, cell_label, phone_labels
 from harness.report.chart import for_script, interval, plotly_source, speed_chart
 from harness.report.fleet import fleet_table
 from harness.report.meanwhile import events
+from harness.report.soak import soaks
 from harness.report.summary import headline
 from harness.report.text import listing, number, plural, visible
 from harness.store.runfolder import RunFolder, write_atomically
@@ -89,6 +90,7 @@ def report_html(
             fleet=fleet_table(info, labels),
             chart=chart,
             figure=Markup(for_script(chart.figure)) if chart.figure else None,  # noqa: S704 -- escaped by for_script
+            soaks=soaks(records, labels),
             tables=tables,
             spoken=[(labels[phone_id], view.spoken(group)) for phone_id, group in groups.items()],
             refusals=view.refusals(records),
