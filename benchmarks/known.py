@@ -35,10 +35,11 @@ _EDGE_S = 0.2
 
 @dataclass(frozen=True)
 class Measured:
-    """The record as it was read back, and the probe's account of the run."""
+    """The record as it was read back, the probe's account of the run, and the folder of raw files."""
 
     record: CellRecord
     run: RunLog
+    raw: Path
 
     @property
     def first_prompt_ns(self) -> int:
@@ -75,14 +76,26 @@ class Measured:
             if sample.processes
         ]
 
+    def _chip_rise_c(self, profile: Profile) -> float:
+        """Return how warm the chip was at first, by a zone that shows it as it is."""
+        assert self.run.sensors is not None  # noqa: S101  every run tells its sensors
+        raws = {zone.type: raw for zone, raw in zip(self.run.sensors.zones, self.run.samples[0].milli_c, strict=False)}
+        shown = (zone for zone in profile.zones if zone.node == "chip" and zone.gain == 1.0)
+        rises = ((raw - zone.raw) / zone.per_degree for zone in shown if (raw := raws.get(zone.type)) is not None)
+        return max(0.0, next(rises))
+
+    def modelled_onset_s(self, profile: Profile) -> float:
+        """Return when the model throttles under this load, in s since the first timed prompt."""
+        lead_s = (self.first_prompt_ns - self.run.samples[0].mono_ns) / 1e9
+        return trip_under_load(profile.heat, self.busy(), self._chip_rise_c(profile)) - lead_s
+
     def heat(self, profile: Profile, token_ms: float) -> Heated:
         """Return what heat has to make of a single-threaded cell in ``mode=work`` of ``token_ms`` CPU time a token.
 
         On a computer that has other things to do a phone gets less than a core: it is slower and heats more slowly.
         Both follow from the CPU time that the run had.
         """
-        lead_s = (self.first_prompt_ns - self.run.samples[0].mono_ns) / 1e9
-        onset_s = trip_under_load(profile.heat, self.busy()) - lead_s
+        onset_s = self.modelled_onset_s(profile)
         end_s = self._cpu_times()[-1][0]
         burst, sustained = self.busy_cores(_EDGE_S, onset_s - _EDGE_S), self.busy_cores(0.75 * end_s, end_s)
         return Heated(onset_s, burst * 1000 / token_ms, sustained * 1000 / token_ms)
@@ -115,27 +128,36 @@ def plan_of(**over: Any) -> Plan:
     )
 
 
-class KnownRunner:
-    """Runs cells with orders for the synthetic runner on one phone, each in a run folder of its own."""
+class CellRunner:
+    """Runs cells on one phone, each in a run folder of its own."""
 
     def __init__(self, phone: ConnectedPhone, folder: Path) -> None:
         self._phone = phone
         self._folder = folder
 
     def measure(self, orders: Sequence[str], plan: Plan) -> Measured:
-        """Run one cell and read it back."""
-        place = Path(tempfile.mkdtemp(dir=self._folder))
-        shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", place / "bundle")
-        manifest = place / "bundle" / "bundle.toml"
+        """Run one cell of the synthetic runner with these orders, and read it back."""
+        bundle = Path(tempfile.mkdtemp(dir=self._folder)) / "bundle"
+        shutil.copytree(runners() / "synthetic", bundle)
+        manifest = bundle / "bundle.toml"
         words = [word for order in orders for word in ("--synthetic", order)]
         manifest.write_text(manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
-        folder = RunFolder.create(place / "run")
+        return self.measure_bundle(bundle, plan)
+
+    def measure_bundle(self, bundle: Path, plan: Plan) -> Measured:
+        """Run one cell of a bundle, and read it back."""
+        folder = RunFolder.create(Path(tempfile.mkdtemp(dir=self._folder)) / "run")
         models = {name: read_model(find_model(name)) for name in plan.models}
-        context = RunContext("known", folder.path, plan, read_bundle(place / "bundle"), models)
+        context = RunContext("known", folder.path, plan, read_bundle(bundle), models)
         session = PhoneSession(self._phone, context, lambda _: None)
         session.run_cell(cells_of(plan)[0])
-        session.close()
         [record] = folder.records()
         if record.raw is None:
             raise RuntimeError(f"nothing was run: {record.reason}: {record.detail}")
-        return Measured(record, RunLog.read((folder.path / record.raw / "events.jsonl").read_bytes()))
+        raw = folder.path / record.raw
+        return Measured(record, RunLog.read((raw / "events.jsonl").read_bytes()), raw)
+
+
+def runners() -> Path:
+    """Return the folder of the runner that drives the engine; the synthetic one lies in it."""
+    return data_root() / "device_bins" / "runner"

@@ -41,7 +41,7 @@ _LEAST_BIN_MS = 200.0
 # A fall needs so many bins before it and in it, and lasts at least this share of all bins.
 _LEAST_BINS = 3
 _LEAST_SHARE = 0.05
-_STALL = 3.0
+_STALL = 1.5
 _AROUND = 50
 # Levels of the quietest phone differ by so much.
 _LEAST_NOISE = 0.004
@@ -100,8 +100,10 @@ def _slope(generations: Sequence[Array]) -> float:
 
 
 def _without_stalls(took: Array) -> Array:
-    parts = [took[start : start + _AROUND] for start in range(0, took.size, _AROUND)]
-    return np.concatenate([np.minimum(part, _STALL * np.percentile(part, 90)) for part in parts] or [took])
+    if not took.size:
+        return took
+    parts = np.array_split(took, max(1, took.size // _AROUND))
+    return np.concatenate([np.minimum(part, _STALL * np.percentile(part, 90)) for part in parts])
 
 
 class Bins:
@@ -141,11 +143,12 @@ def find_fall(series: Series) -> Fall | None:
     risen = float(level[first:end].mean() - level[:first].mean())
     if risen < wander(float(bins.seconds[:first].sum()), float(bins.seconds[first:end].sum())):
         return None
+    step_end = end
     while (earlier := _best(level[:first], to_the_end=True)) is not None:
-        first = earlier[0]
+        first, step_end = earlier
     before = float(level[:first].mean())
     return Fall(
-        at_ms=_moment(bins, first, end),
+        at_ms=_moment(bins, first, step_end),
         by=1.0 - float(np.exp(before - level[first:end].mean())),
         until_ms=bins.begins_ms(end) if _rose(level, first, end) else None,
     )

@@ -113,17 +113,16 @@ def _moments(begun_ns: int, generation: Generation) -> Iterator[tuple[int, float
 
 def _begun(run: RunLog, generations: Sequence[Generation]) -> list[int | None]:
     """Return when each prompt was submitted; ``None`` where neither runner nor probe tells, or times are no times."""
-    stamps = {} if all(one.begun_ns is not None for one in generations) else _stamps(run)
     first_ns = run.start.mono_ns if run.start is not None else 0
     last_ns = run.end.mono_ns if run.end is not None else 2**63
+    told = [one.begun_ns if one.begun_ns and first_ns <= one.begun_ns <= last_ns else None for one in generations]
+    stamps = {} if all(told) else _stamps(run)
     found: list[int | None] = []
-    for one in generations:
+    for begun_ns, one in zip(told, generations, strict=True):
         took_ms = one.ttft_ms + sum(one.token_ms)
         possible = all(0 < value < _MOST_MS for value in (one.ttft_ms, *one.token_ms)) and took_ms < _MOST_MS
-        begun_ns = one.begun_ns
-        if begun_ns is None or not first_ns <= begun_ns <= last_ns:
-            end_ns = stamps.get(one.index)
-            begun_ns = None if end_ns is None else end_ns - int(took_ms * 1e6) if possible else None
+        if begun_ns is None and possible and one.index in stamps:
+            begun_ns = stamps[one.index] - int(took_ms * 1e6)
         found.append(begun_ns if possible else None)
     return found
 

@@ -33,12 +33,14 @@ def seconds_to_trip(heat: Heat, busy_cores: float) -> float:
     return -heat.chip_tau_s * math.log(1 - needed / target) if target > needed else math.inf
 
 
-def trip_under_load(heat: Heat, load: Iterable[tuple[float, float]]) -> float:
-    """Return after how many seconds a phone that was idle throttles under a load that changes; infinite if never.
+def trip_under_load(heat: Heat, load: Iterable[tuple[float, float]], chip_rise_c: float = 0.0) -> float:
+    """Return after how many seconds a phone throttles under a load that changes; infinite if it never does.
 
-    ``load`` is a sequence of spans: how long in s (short, see :meth:`HeatModel.advance`) and how many cores were busy.
+    ``load`` is a sequence of spans: how long in s (short, see :meth:`HeatModel.advance`) and how many cores were busy;
+    ``chip_rise_c`` is how much warmer than idle the chip is at first.
     """
     model, now_s = HeatModel(heat), 0.0
+    model.chip_rise_c = chip_rise_c
     for seconds, busy_cores in load:
         model.advance(seconds, busy_cores)
         now_s += seconds
