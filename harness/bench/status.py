@@ -25,6 +25,8 @@ def read_status(transport: Transport) -> Status:
     except PhoneError as error:
         phone_logger(__name__, transport.name).info("the thermal status could not be read: %s", error)
         return Status(None, f"the thermal service could not be asked: {error}")
+    if b"Can't find service" in answer.stdout + answer.stderr:
+        return Status(None, "this Android has no such service")
     told = parse_thermalservice(answer.stdout)
     if told.overridden:
         return Status(None, "somebody set the thermal status by hand")
