@@ -1,7 +1,7 @@
 """A phone that throttles, through the whole chain: what the record says against what the heat model makes of the load.
 
-The phones throttle after a second and a half of one busy core. Truth is the model under the CPU time that the run really
-had, so that a computer with other things to do changes what is expected, not whether it is met.
+The phones throttle after a second and a half of one busy core. Truth is the model under the CPU time that the run
+really had, so that a computer with other things to do changes what is expected, not whether it is met.
 """
 
 from __future__ import annotations
