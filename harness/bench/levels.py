@@ -5,9 +5,9 @@ that is linear in the depth. Its slope is the median over generations (a fall of
 two of them), and every token's time is divided by it, so that tokens of all depths can be compared. Below three
 generations there is nothing to compare with: the slope is taken for none, and no fall is looked for.
 
-**Single slow tokens.** A token may count for at most :data:`_STALL` times the 90th percentile of the fifty around it:
-a pause of a collector or a scheduler is no fall. Where every fifth token is slow, as when a group of processes is
-held to a quota, nothing is cut.
+**Pauses.** A tenth of a second may count for at most :data:`_STALL` times the 90th percentile of the fifty around it: a
+single pause of a collector or a scheduler is no fall. Where every tenth of a second has its pauses, as when processes
+are held to a quota, nothing is cut: that is how slow they are. Speeds that are told are without any cut.
 
 **Levels.** Tokens are put together to bins of equal decode time, at most :data:`_MOST_BINS`, of :data:`_LEAST_TOKENS`
 tokens or more and at least 0.2 s. A level is the logarithm of the mean time a token took in a bin.
@@ -43,6 +43,7 @@ _LEAST_BINS = 3
 _LEAST_SHARE = 0.05
 _STALL = 1.5
 _AROUND = 50
+_MOMENT_MS = 100.0
 # Levels of the quietest phone differ by so much.
 _LEAST_NOISE = 0.004
 # Speed wanders by so much, and keeps a deviation for so long; a fall exceeds that by so many standard errors.
@@ -56,11 +57,13 @@ _TOKENS_FOR_A_SLOPE = 12
 class Series:
     """Decode times that can be compared: ``at_ms`` when a token was there, ``took_ms`` at a generation's mean depth.
 
+    ``level_ms`` are the same without single pauses.
     ``comparable`` is whether there are generations enough to tell a fall of the phone from that within a generation.
     """
 
     at_ms: Array
     took_ms: Array
+    level_ms: Array
     comparable: bool = True
 
     def tps(self, begin_ms: float = -np.inf, end_ms: float = np.inf) -> float | None:
@@ -84,8 +87,8 @@ def series_of(generations: Sequence[tuple[Array, Array]]) -> Series:
     depths = [np.arange(took.size) - (took.size - 1) / 2 for _, took in generations]
     level = [took / np.maximum(1.0 + slope * depth, 0.2) for (_, took), depth in zip(generations, depths, strict=True)]
     at_ms = np.concatenate([at for at, _ in generations]) if generations else np.empty(0)
-    took_ms = _without_stalls(np.concatenate(level)) if generations else np.empty(0)
-    return Series(at_ms, took_ms, comparable=len(generations) >= _LEAST_GENERATIONS)
+    took_ms = np.concatenate(level) if generations else np.empty(0)
+    return Series(at_ms, took_ms, _without_stalls(took_ms), comparable=len(generations) >= _LEAST_GENERATIONS)
 
 
 def _slope(generations: Sequence[Array]) -> float:
@@ -102,15 +105,20 @@ def _slope(generations: Sequence[Array]) -> float:
 def _without_stalls(took: Array) -> Array:
     if not took.size:
         return took
-    parts = np.array_split(took, max(1, took.size // _AROUND))
-    return np.concatenate([np.minimum(part, _STALL * np.percentile(part, 90)) for part in parts])
+    starts = np.flatnonzero(np.diff(((np.cumsum(took) - took / 2) / _MOMENT_MS).astype(int), prepend=-1))
+    counts = np.diff(np.append(starts, took.size))
+    pace = np.add.reduceat(took, starts) / counts
+    parts = np.array_split(pace, max(1, pace.size // _AROUND))
+    most = np.concatenate([np.full(part.size, _STALL * np.percentile(part, 90)) for part in parts])
+    share: Array = np.repeat(np.minimum(1.0, most / pace), counts)
+    return took * share
 
 
 class Bins:
     """The levels of a series: ``level[n]`` of the tokens ``edges[n]`` to ``edges[n + 1]``."""
 
     def __init__(self, series: Series) -> None:
-        took = series.took_ms
+        took = series.level_ms
         self.series = series
         total = float(took.sum())
         width = max(_LEAST_BIN_MS, total / _MOST_BINS, _LEAST_TOKENS * float(np.median(took)) if took.size else 0.0)
@@ -216,7 +224,7 @@ def _moment(bins: Bins, first: int, end: int) -> float:
         return bins.begins_ms(low + bend[1])
     around = low + step[1]
     begin, stop = bins.edges[max(0, around - 3)], bins.edges[min(len(bins), around + 3)]
-    took = bins.series.took_ms[begin:stop]
+    took = bins.series.level_ms[begin:stop]
     split = int(begin) + min(range(1, took.size), key=lambda at: _step_error(took, at))
     return float(bins.series.at_ms[split] - bins.series.took_ms[split])
 

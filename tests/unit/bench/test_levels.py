@@ -92,18 +92,19 @@ def test_below_three_generations_depth_and_heat_cannot_be_told_apart(runs: Modul
     assert series_of(generations[:2]).comparable is False
 
 
-def test_where_every_fifth_token_waits_for_its_quota_nothing_is_cut(runs: ModuleType) -> None:
-    took = np.tile([1.0, 1.0, 1.0, 1.0, 17.0], 200)
-    at_ms = np.cumsum(took)
-    found = series_of([(at_ms[n : n + 50], took[n : n + 50]) for n in range(0, 1000, 50)])
-    assert found.tps() == pytest.approx(1000 / took.mean())
+@pytest.mark.parametrize("pattern", [[1.0, 1.0, 1.0, 1.0, 17.0], [0.05] * 160 + [12.0]], ids=["tokens", "a quota"])
+def test_where_every_moment_has_its_pauses_nothing_is_cut(pattern: list[float]) -> None:
+    took = np.tile(pattern, 200)
+    found = series_of([(np.cumsum(took), took)])
+    assert found.level_ms.tolist() == pytest.approx(took.tolist())
 
 
-def test_a_pause_counts_for_no_more_than_a_slow_token() -> None:
-    took = np.full(50, 10.0)
-    took[20] = 900.0
-    found = series_of([(np.cumsum(took), took)] * 3)
-    assert found.took_ms.max() == 15.0
+def test_a_single_pause_counts_little_for_a_level_and_wholly_for_a_speed() -> None:
+    took = np.full(500, 10.0)
+    took[200] = 900.0
+    found = series_of([(np.cumsum(took), took)])
+    assert found.level_ms.max() < 150.0
+    assert found.tps() == pytest.approx(1000 * 500 / 5890)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
