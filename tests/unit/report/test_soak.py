@@ -9,46 +9,11 @@ import pytest
 from harness.core.reasons import Reason
 from harness.report.html import report_html
 from harness.report.soak import LEFT, RIGHT, WIDTH, in_words, soaks, ticks
-from harness.store.schema import CellRecord, Thermal
-
-HOT: dict[str, Any] = {
-    "start_c": 31.0,
-    "max_c": 47.5,
-    "zone": "skin-therm",
-    "status_max": 2,
-    "clock_ratio_min": 0.6,
-    "throttled": True,
-    "onset_s": 60.4,
-    "burst_tps": 50.0,
-    "sustained_tps": 30.0,
-    "sustained_ratio": 0.6,
-    "plugged": False,
-    "judged_by": "speed, clocks, heat, status",
-}
-
-
-def curve(*, sensors: bool = True) -> list[dict[str, Any]]:
-    return [
-        {
-            "t_s": 5.0 * n,
-            "decode_tps": 50.0 if n < 12 else 30.0,
-            "celsius": 31.0 + n / 2 if sensors else None,
-            "clock_ratio": (1.0 if n < 12 else 0.6) if sensors else None,
-        }
-        for n in range(24)
-    ]
-
-
-def soak(make: ModuleType, *, points: list[dict[str, Any]] | None = None, **thermal: Any) -> CellRecord:
-    body: dict[str, Any] = {**HOT, "curve": curve() if points is None else points, **thermal}
-    record = make.record(config={"kind": "sustained", "duration_s": 120.0}, reason=thermal.pop("reason", None))
-    body.pop("reason", None)
-    nulls = {**record.nulls, **{name: f"no {name}" for name, value in body.items() if value is None}}
-    return CellRecord.model_validate({**record.model_dump(by_alias=True), "thermal": body, "nulls": nulls})
+from harness.store.schema import Thermal
 
 
 def test_the_page_tells_burst_and_sustained_speed_and_draws_three_curves(make: ModuleType) -> None:
-    page = report_html(make.info(), [soak(make)])
+    page = report_html(make.info(), [make.sustained()])
     assert "50.0 → 30.0 tok/s (60.0 %); it throttled after 60.4 s, judged by speed, clocks, heat, status." in page
     assert page.count('class="curve ') == 3
     assert '<a href="#sustained">Sustained</a>' in page
@@ -65,7 +30,7 @@ def test_a_run_without_sustained_cells_has_no_such_section(make: ModuleType) -> 
 
 
 def test_the_onset_stands_where_the_curve_falls(make: ModuleType) -> None:
-    [seen] = soaks([soak(make)], {"id-of-atlas": "atlas"}).cells
+    [seen] = soaks([make.sustained()], {"id-of-atlas": "atlas"}).cells
     points = [tuple(map(float, pair.split(","))) for pair in seen.panels[0].lines[0].split()]
     fall = next(n for n in range(1, len(points)) if points[n][1] > points[n - 1][1])
     assert seen.onset is not None
@@ -80,7 +45,7 @@ def _heights(lines: tuple[str, ...]) -> list[float]:
 
 def test_unreadable_sensors_leave_speed_alone_and_say_why(make: ModuleType) -> None:
     unknown = dict.fromkeys(("start_c", "max_c", "zone", "clock_ratio_min", "status_max"))
-    record = soak(make, points=curve(sensors=False), judged_by="speed alone", **unknown)
+    record = make.sustained(points=make.curve(sensors=False), judged_by="speed alone", **unknown)
     shown = soaks([record], {"id-of-atlas": "atlas"})
     assert [panel.title for panel in shown.cells[0].panels] == ["decode, tok/s"]
     assert "no max_c" in shown.notes
@@ -88,21 +53,21 @@ def test_unreadable_sensors_leave_speed_alone_and_say_why(make: ModuleType) -> N
 
 
 def test_a_gap_in_a_curve_stays_a_gap(make: ModuleType) -> None:
-    points = curve()
+    points = make.curve()
     points[5]["celsius"] = None
-    [seen] = soaks([soak(make, points=points)], {"id-of-atlas": "atlas"}).cells
+    [seen] = soaks([make.sustained(points=points)], {"id-of-atlas": "atlas"}).cells
     assert [len(panel.lines) for panel in seen.panels] == [1, 2, 1]
 
 
 def test_a_refused_cell_is_shown_as_evidence_only(make: ModuleType) -> None:
-    page = report_html(make.info(), [soak(make, reason=Reason.HOT_START)])
+    page = report_html(make.info(), [make.sustained(reason=Reason.HOT_START)])
     assert "Refused, not a result." in page
     assert '<s class="refused"' in page.partition('id="sustained"')[2].partition("</table>")[0]
 
 
 def test_a_cell_without_a_curve_has_its_row_and_no_picture(make: ModuleType) -> None:
     unknown = dict.fromkeys(("onset_s", "burst_tps", "sustained_tps", "sustained_ratio", "throttled"))
-    page = report_html(make.info(), [soak(make, points=[], **unknown)])
+    page = report_html(make.info(), [make.sustained(points=[], **unknown)])
     assert 'id="sustained"' in page
     assert 'class="curves"' not in page
 
@@ -116,8 +81,8 @@ def test_a_cell_without_a_curve_has_its_row_and_no_picture(make: ModuleType) -> 
         ({"burst_tps": None}, "Burst and sustained speed are not known."),
     ],
 )
-def test_what_became_of_the_speed_is_one_sentence(change: dict[str, Any], says: str) -> None:
-    assert in_words(Thermal.model_validate({**HOT, "judged_by": None, **change})) == says
+def test_what_became_of_the_speed_is_one_sentence(make: ModuleType, change: dict[str, Any], says: str) -> None:
+    assert in_words(Thermal.model_validate({**make.THROTTLED, "judged_by": None, **change})) == says
 
 
 @pytest.mark.parametrize(
