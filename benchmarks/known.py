@@ -31,6 +31,8 @@ MODEL = "tiny-llama"
 _STEP_S = 0.05
 # CPU time is told in hundredths of a second: beside the very start and the onset it is not looked at.
 _EDGE_S = 0.2
+# How long a phone that did not throttle is followed further.
+_LATER_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,23 @@ class Measured:
         return (self.run.outputs[0].mono_ns - self.first_prompt_ns) / 1e9
 
     def busy(self) -> list[tuple[float, float]]:
-        """Return the load as the probe saw it: spans in s and the cores that were busy."""
+        """Return the load of a phone at its full clock, as the probe saw it: spans in s and the cores that were busy.
+
+        Once a cap has fallen the load is what throttling left of it: from there on it is taken for what it was before.
+        """
         spans: list[tuple[float, float]] = []
         for before, after in pairwise(self.run.samples):
+            if after.cap_khz != self.run.samples[0].cap_khz:
+                break
             seconds = (after.mono_ns - before.mono_ns) / 1e9
             cpu_s = (after.utime_ms + after.stime_ms - before.utime_ms - before.stime_ms) / 1000
             if seconds > 0 and cpu_s >= 0:
                 count = max(1, round(seconds / _STEP_S))
                 spans += [(seconds / count, cpu_s / seconds)] * count
-        return spans
+        if not spans:
+            return []  # it was throttled from the first
+        usual = sum(seconds * cores for seconds, cores in spans) / sum(seconds for seconds, _ in spans)
+        return spans + [(_STEP_S, usual)] * round(_LATER_S / _STEP_S)
 
     def busy_cores(self, begin_s: float, end_s: float) -> float:
         """Return how many cores the run had between two moments after the first timed prompt."""

@@ -7,6 +7,7 @@ really had, so that a computer with other things to do changes what is expected,
 from __future__ import annotations
 
 import csv
+import statistics
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ PROFILE = "mid-soak-quick"
 PHONES = (PROFILE, PROFILE)
 TOKEN_MS = 8.0
 ERROR = 0.05
-DURATION_S = 12.0
+DURATION_S = 8.0
+LEAST_CORES = 0.55
 
 
 def runner_on(endpoint: Endpoint, folder: Path) -> CellRunner:
@@ -29,10 +31,13 @@ def runner_on(endpoint: Endpoint, folder: Path) -> CellRunner:
 
 
 def onset_of(measured: Measured) -> float:
-    """When the model throttles; a computer that is too busy to heat the phone in time cannot show anything."""
+    """When the model throttles; on a computer so busy that the phone gets no hotter or no slower nothing shows."""
     onset_s = measured.modelled_onset_s(load_profile(PROFILE))
-    if onset_s > DURATION_S - 3.0:
-        pytest.skip("this computer is too busy: the phone had too little processor time to get hot")
+    cores = measured.busy_cores(0.0, min(onset_s, DURATION_S))
+    if onset_s > DURATION_S - 3.0 or cores < LEAST_CORES:
+        pytest.skip(
+            f"this computer is too busy: the phone had {cores:.2f} of a core, which makes it neither hot nor slow"
+        )
     return onset_s
 
 
@@ -54,18 +59,17 @@ def test_onset_burst_and_sustained_speed_are_those_of_the_model(soaked: Measured
     assert thermal.burst_tps == pytest.approx(truth.burst_tps, rel=ERROR)
     assert thermal.sustained_tps == pytest.approx(truth.sustained_tps, rel=ERROR)
     assert thermal.sustained_ratio == pytest.approx(truth.sustained_tps / truth.burst_tps, rel=ERROR)
-    assert thermal.clock_ratio_min == pytest.approx(0.6, abs=0.05)
+    assert thermal.clock_ratio_min == pytest.approx(0.4, abs=0.05)
 
 
 def test_a_sustained_cells_figures_are_what_is_left_in_the_end(soaked: Measured) -> None:
-    thermal, metrics = soaked.record.thermal, soaked.record.metrics
-    assert thermal is not None
-    assert thermal.sustained_tps is not None
+    metrics = soaked.record.metrics
     assert metrics is not None
     assert metrics.decode_tps is not None
-    assert metrics.decode_tps.median == pytest.approx(thermal.sustained_tps, rel=0.1)
-    timed = [sample for sample in soaked.record.samples if sample.kind == "timed"]
+    timed = [sample.decode_tps for sample in soaked.record.samples if sample.kind == "timed"]
     assert 1 <= metrics.decode_tps.n < len(timed) / 2
+    last = [tps for tps in timed[-metrics.decode_tps.n :] if tps is not None]
+    assert metrics.decode_tps.median == pytest.approx(statistics.median(last))
     assert soaked.record.config.duration_s == DURATION_S
 
 
@@ -77,7 +81,7 @@ def test_every_token_lies_in_the_raw_folder_with_clock_and_heat(soaked: Measured
     onset_s = onset_of(soaked)
     caps = {row["cap_ratio"] for row in rows if float(row["t_s"]) > onset_s + 1.0}
     assert len(caps) == 1
-    assert float(caps.pop()) == pytest.approx(0.6, abs=0.05)
+    assert float(caps.pop()) == pytest.approx(0.4, abs=0.05)
     assert float(rows[0]["cap_ratio"]) == 1.0
     assert all(float(row["skin_c"]) > 25.0 for row in rows)
 
@@ -93,4 +97,4 @@ def test_a_real_model_slows_down_after_the_modelled_onset(virtual_phones: list[E
     after = [tps for at_s, tps in speeds if at_s > onset_s + 0.2]
     assert sum(after) / len(after) < 0.85 * sum(before) / len(before)
     assert thermal.clock_ratio_min is not None
-    assert thermal.clock_ratio_min < 0.65
+    assert thermal.clock_ratio_min < 0.45
