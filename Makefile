@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN ?= reports/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo test lint check bench bench-accuracy soak clean
+.PHONY: demo test lint check bench bench-accuracy bench-overhead soak clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mnn-farm needs Python 3.10 or later; name one: make PYTHON=python3.12")'
@@ -37,6 +37,11 @@ bench: $(STAMP)
 ## What records say against known truth, through the whole chain; exit 1 when a bound is missed. On an idle computer.
 bench-accuracy: $(STAMP)
 	@$(BIN)/python -m benchmarks.accuracy
+
+## What watching costs: the probe's own CPU time (gate: half a percent of one core at 10 Hz) and decode speed with and
+## without it. Takes about five minutes on a quiet machine.
+bench-overhead: $(STAMP)
+	$(BIN)/python -m benchmarks.overhead
 
 ## A night of faults at random moments on four virtual phones, in fast motion. N faults, SEED of the dice.
 N ?= 200

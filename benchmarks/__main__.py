@@ -7,12 +7,12 @@ import os
 import platform
 import sys
 
-from benchmarks import adb, heat, memory, runner, synthetic_timing
+from benchmarks import adb, heat, memory, overhead, runner, synthetic_timing
 
 MEASURED = {
     "adb_shell_round_trip": adb.shell_round_trip,
     "adb_push": adb.push,
-    "probe_cpu": runner.probe_cpu,
+    "probe_beside_sleep": lambda: overhead.asleep().as_dict(),
     "stepping_against_engine_loop": runner.stepping,
     "synthetic_runner_timing_error": synthetic_timing.measure,
     "virtual_phone_heat": heat.measure,

@@ -130,6 +130,7 @@ def plan_of(**over: Any) -> Plan:
             "prompt_tokens": [8],
             "warmups": 0,
             "load_rounds": 1,
+            "cold_start": False,
             "roofline": {"measure": False},
             "reference": {"policy": "off"},
             "prepare": {"screen": "keep", "stay_awake": False, "doze_off": False},

@@ -244,6 +244,8 @@ def main(argv: list[str]) -> int:
         return 0
 
     from harness.payload.export_env import ExportEnvironment
+    from harness.payload.model_pins import write_pin
+    from harness.payload.models import read_unpinned
 
     with tempfile.TemporaryDirectory() as scratch:
         folder, made = Path(scratch) / "hf", Path(scratch) / "tiny-llama"
@@ -254,6 +256,8 @@ def main(argv: list[str]) -> int:
             environment.export("hf", folder, made, bits=BITS)
         shutil.rmtree(options.out, ignore_errors=True)
         shutil.copytree(made, options.out)
+    model = read_unpinned(options.out)
+    write_pin(options.out, model.folder, "scripts/make_tiny_model.py", model.engine_version)
     LOG.info("%s: %d bytes", options.out, sum(file.stat().st_size for file in options.out.iterdir()))
     return 0
 

@@ -1,4 +1,5 @@
 /* probe facts: what this phone is, in one JSON object. */
+#include "caches.h"
 #include "cpus.h"
 #include "features.h"
 #include "json.h"
@@ -145,6 +146,8 @@ static void put_cores(struct json *json, const struct roots *roots, struct denie
         json_close(json, '}');
     }
     json_close(json, ']');
+    json_key(json, "llc_bytes");
+    json_maybe(json, last_level_bytes(roots->sysfs, cpus, count, denied));
     put_clusters(json, cpus, count, cores, idents);
     json_key(json, "features");
     put_features(json, features);

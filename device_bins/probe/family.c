@@ -127,18 +127,25 @@ static void add_known(struct maybe *sum, struct maybe value) {
     if (value.known) *sum = some((sum->known ? sum->value : 0) + value.value);
 }
 
+bool find_allowed(const char *status, char list[MAX_CPU_LIST]) {
+    static const char key[] = "\nCpus_allowed_list:\t";
+    const char *at = strstr(status, key);
+    if (!at) return false;
+    at += sizeof key - 1;
+    size_t length = strcspn(at, "\n");
+    if (!length || length >= MAX_CPU_LIST) return false;
+    memcpy(list, at, length);
+    list[length] = '\0';
+    return true;
+}
+
 /* Where the root is and may be. Android moves processes between cpusets, and with that their affinity is gone. */
 static void find_place(const char *stat, const char *status, struct usage *usage) {
-    static const char key[] = "\nCpus_allowed_list:\t";
     const char *at = strrchr(stat, ')');
     for (int field = 2; at && field < 39; field++) at = strchr(at + 1, ' '); /* 39 is `processor` */
     long long cpu;
     if (at && sscanf(at, " %lld", &cpu) == 1) usage->cpu = some(cpu);
-    const char *list = strstr(status, key);
-    if (!list) return;
-    list += sizeof key - 1;
-    size_t length = strcspn(list, "\n");
-    if (length < MAX_CPU_LIST) memcpy(usage->allowed, list, length);
+    (void)find_allowed(status, usage->allowed);
 }
 
 /* Returns false when the process is gone. */

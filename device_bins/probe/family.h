@@ -33,6 +33,9 @@ struct usage {
     char allowed[MAX_CPU_LIST];
 };
 
+/* Copy the list of cores that a thread's `status` allows to `list`; false when it does not tell or the list is too long. */
+bool find_allowed(const char *status, char list[MAX_CPU_LIST]);
+
 void family_start(struct family *family, pid_t root);
 void family_measure(struct family *family, struct usage *usage, int64_t now_ns);
 

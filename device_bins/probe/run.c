@@ -90,7 +90,16 @@ static void look_for_trip(struct run *run) {
     }
 }
 
+/* What else is read once a second, with the zones. Of the dead nothing is known. */
+static void look_slowly(const struct run *run, bool now, const struct usage *usage, struct slow *slow) {
+    bool lives = now && usage->processes > 0;
+    slow->gpu_bytes = lives ? gpu_measure(&run->gpu, &run->family) : none();
+    slow->affinity.known = false;
+    if (lives && run->options->command.pinned) affinity_read(&run->family, &slow->affinity);
+}
+
 static void sample(struct run *run, bool with_zones) {
+    static struct slow slow;
     struct usage usage;
     int64_t now = now_ns();
     bool zones = with_zones || now >= run->zones_ns;
@@ -105,7 +114,8 @@ static void sample(struct run *run, bool with_zones) {
     sensors_read_clocks(&run->sensors, zones, breathe, run);
     struct maybe available = available_memory(run);
     family_measure(&run->family, &usage, now);
-    emit_sample(run, &usage, available);
+    look_slowly(run, zones, &usage, &slow);
+    emit_sample(run, &usage, available, &slow);
     if (zones) look_for_trip(run);
 }
 
@@ -270,6 +280,7 @@ static int supervise(struct options *options) {
     run.lease_ns = INT64_MAX;
     if (options->detach) detach(options->command.cwd);
     sensors_find(&run.sensors, options->roots.sysfs);
+    gpu_find(&run.gpu, &options->roots, &run.sensors.denied);
     int refused = set_trips(&run);
     if (!refused && options->lease) refused = lease_find(options->lease, options->lease_id, &run.lease);
     if (!refused) refused = sink_open(&run.sink, options->folder);

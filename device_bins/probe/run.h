@@ -2,7 +2,9 @@
 #ifndef PROBE_RUN_H
 #define PROBE_RUN_H
 
+#include "affinity.h"
 #include "family.h"
+#include "gpu.h"
 #include "lease.h"
 #include "sensors.h"
 #include "sink.h"
@@ -33,6 +35,12 @@ struct options {
     struct command command;
 };
 
+/* What is looked at once a second. Unknown in the samples between. */
+struct slow {
+    struct maybe gpu_bytes;
+    struct affinity affinity;
+};
+
 enum phase { RUNNING, ENDING, KILLING, DRAINING, DONE };
 
 struct run {
@@ -40,6 +48,7 @@ struct run {
     struct sink sink;
     struct sensors sensors;
     struct family family;
+    struct gpu gpu;
     int meminfo;
     pid_t child;
     int pipes[2]; /* the child's stdout and stderr; -1 at their end */
@@ -68,7 +77,7 @@ int64_t millis(struct timeval time);
 void emit_start(struct run *run, int64_t mono_ns, int64_t boot_ns);
 void emit_sensors(struct run *run);
 void emit_output(struct run *run, int fd, const char *bytes, size_t count);
-void emit_sample(struct run *run, const struct usage *usage, struct maybe available);
+void emit_sample(struct run *run, const struct usage *usage, struct maybe available, const struct slow *slow);
 void emit_end(struct run *run);
 
 #endif

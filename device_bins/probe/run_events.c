@@ -73,6 +73,8 @@ void emit_sensors(struct run *run) {
         json_close(line, '}');
     }
     json_close(line, ']');
+    json_key(line, "gpu_counter");
+    json_text(line, gpu_name(&run->gpu));
     json_denied(line, &run->sensors.denied);
     sink_end(&run->sink);
 }
@@ -121,7 +123,21 @@ void emit_output(struct run *run, int fd, const char *bytes, size_t count) {
     sink_end(&run->sink);
 }
 
-void emit_sample(struct run *run, const struct usage *usage, struct maybe available) {
+static void put_affinity(struct json *line, const struct affinity *affinity) {
+    json_key(line, "threads_allowed");
+    if (!affinity->known) {
+        json_null(line);
+        return;
+    }
+    json_open(line, '[');
+    for (size_t i = 0; i < affinity->count; i++) {
+        json_item(line);
+        json_text(line, affinity->lists[i]);
+    }
+    json_close(line, ']');
+}
+
+void emit_sample(struct run *run, const struct usage *usage, struct maybe available, const struct slow *slow) {
     begin(run, "sample");
     put_int(run, "processes", usage->processes);
     put_maybe(run, "rss_bytes", usage->rss_bytes);
@@ -135,10 +151,12 @@ void emit_sample(struct run *run, const struct usage *usage, struct maybe availa
     put_array(run, "cur_khz", run->sensors.current_khz, run->sensors.cpu_count);
     put_array(run, "cap_khz", run->sensors.cap_khz, run->sensors.cpu_count);
     put_array(run, "milli_c", run->sensors.milli_c, run->sensors.zone_count);
+    put_maybe(run, "gpu_bytes", slow->gpu_bytes);
     if (run->options->command.pinned) {
         put_maybe(run, "cpu", usage->cpu);
         json_key(&run->sink.line, "cpus_allowed");
         json_text(&run->sink.line, usage->allowed[0] ? usage->allowed : NULL);
+        put_affinity(&run->sink.line, &slow->affinity);
     }
     run->samples++;
     sink_end(&run->sink);

@@ -385,7 +385,8 @@ def stop_tokens(tokenizer: Path) -> list[int]:
         specials, stops, _prefix = (int(n) for n in counts)
         if magic[0] != b"430":
             raise ValueError("magic number")
-        return [int(n) for n in ids[specials : specials + stops]]
+        # some exporters write None for an end that a model does not have
+        return [int(n) for n in ids[specials : specials + stops] if n != b"None"]
     except (ValueError, IndexError):
         raise StageError("load", f"{tokenizer} (tokenizer_file) is not an MNN tokenizer") from None
 
@@ -737,10 +738,9 @@ class Work:
     def generate(self, kind: str, question: str, limit: int) -> dict[str, Any]:
         if kind == "answer":
             return self.model.answer(question, limit)
-        if kind == "timed" and not self.speeds:
-            self.first_timed = time.perf_counter()
         made = self.model.timed(self.prompt, self.options.generate_tokens, self.history)
         if kind == "timed":
+            self.first_timed = self.first_timed or made["begun_ns"] / 1e9
             span_ms = sum(made["token_ms"])
             self.speeds.append(len(made["token_ms"]) / span_ms if span_ms else 0.0)
         return made

@@ -12,6 +12,7 @@ from typing import Any
 
 import harness
 from harness.bench import record as make
+from harness.bench.backend import backend_proof
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.evidence import Evidence, Objection
 from harness.bench.heat import thermal_of
@@ -121,7 +122,7 @@ class Account:
     def _sections(self, nulls: dict[str, str]) -> dict[str, Any]:
         sections: dict[str, Any] = {"backend": None, "metrics": None, "thermal": None, "output": None}
         if self.evidence is not None:
-            sections["backend"] = make.backend_proof(self.evidence)
+            sections["backend"] = backend_proof(self.evidence)
             sections["metrics"] = make.metrics_of(self.evidence, nulls)
             sections["thermal"] = thermal_of(self.evidence, self.phone.facts, nulls)
             sections["output"] = output_of(self.evidence, self.context.plan, nulls)
@@ -150,6 +151,7 @@ class Account:
             hash=self.model.folder.hash,
             weight_bytes=self.model.weight_bytes,
             quant_bits=self.model.quant_bits,
+            pinned=self.model.pinned,
         )
 
     def _bundle(self, told: RunnerLog, nulls: dict[str, str]) -> BundleInfo:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from harness.bench.account import Account
+from harness.bench.cold import cache_grew, cold_spec, start_cold, wants_cold_start
 from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
-from harness.bench.evidence import Evidence, Objection
+from harness.bench.evidence import ColdStart, Evidence, Objection
 from harness.bench.phone import ConnectedPhone
 from harness.bench.phone_log import read_phone_log
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
@@ -41,7 +42,7 @@ from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Cool, Plan
 from harness.runners.events import parse_runner_output
-from harness.runners.farm_runner import build_command
+from harness.runners.farm_runner import build_cold_command, build_command
 
 CLEAN_UP_S = 60.0
 Say = Callable[[str], None]
@@ -101,6 +102,7 @@ class Attempt:
         self._plan = session.context.plan
         self._begun = False
         self._stood_still = False
+        self._cold: ColdStart | None = None
 
     def run(self) -> list[Objection]:
         """Run it; what it left is in the account.
@@ -152,11 +154,15 @@ class Attempt:
             phone_log=b"" if well else self._keep_phone_log(),
             battery_before=session.battery,
             battery_after=battery_after,
+            cold=self._cold,
             core_max_khz=self._phone.facts.core_max_khz,
             status_before=status_before,
             status_after=status_after,
         )
         self._keep_timeline(account.evidence)
+        grew = cache_grew(account.evidence)
+        if grew:
+            account.note("tuning_cache_grew", grew, warning=True)
         return judge(account.evidence)
 
     def _keep_timeline(self, evidence: Evidence) -> None:
@@ -195,8 +201,9 @@ class Attempt:
             trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
         )
-        supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
         raw = account.raw_dir()
+        self._cold = self._start_cold(spec, bundle_dir, model_dir)
+        supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
         (raw / "command.json").write_text(json.dumps({"argv": argv, "cell": account.cell.label}, indent=1))
         session.say(f"running {account.cell.model} {account.cell.label}")
         try:
@@ -211,6 +218,21 @@ class Attempt:
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
         return run
+
+    def _start_cold(self, spec: RunSpec, bundle_dir: str, model_dir: str) -> ColdStart | None:
+        """Use the model for the first time, where this cell begins so."""
+        account, session = self._account, self._session
+        if not wants_cold_start(account.cell, self._plan):
+            return None
+        session.say(f"starting {account.cell.model} cold")
+        argv = build_cold_command(
+            session.context.bundle, bundle_dir, model_dir, spec.work_dir, account.cell, self._plan
+        )
+        cold = cold_spec(spec, argv)
+        make = ["mkdir", "-p", cold.work_dir]
+        deadline = Deadline(CLEAN_UP_S, "making the work folder", self._phone.transport.name)
+        checked(self._phone.transport.shell(make, deadline=deadline), self._phone.transport.name, make)
+        return start_cold(self._phone.probe, cold, model_dir, account.model.folder.size, self._phone.name)
 
     def _watching(self) -> Callable[[Event], None]:
         of_kind = Progress if self._plan.duration_s is None else SustainedProgress

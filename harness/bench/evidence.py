@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from harness.bench.metrics import possible_ms
 from harness.bench.throttle import Throttling, throttling_of
 from harness.bench.timeline import Timeline, timeline_of
 from harness.core.reasons import Reason
@@ -14,7 +15,26 @@ from harness.phone.battery import Battery
 from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
-from harness.runners.events import Generation, RunnerLog
+from harness.runners.events import Generation, Load, RunnerLog
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """How the first use of a model went. ``why_not`` says why its times are no figures."""
+
+    load: Load | None = None
+    generation: Generation | None = None
+    why_not: str = ""
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """Time to load, from there to the first token together, and of that the engine's tuning, in ms."""
+        load_ms = possible_ms(self.load.load_ms) if self.load is not None else None
+        ttft_ms = possible_ms(self.generation.ttft_ms) if self.generation is not None else None
+        if self.why_not or load_ms is None or ttft_ms is None:
+            return {}
+        tuning_ms = possible_ms(self.load.tuning_ms) if self.load is not None else None
+        return {"load_cold_ms": load_ms, "first_use_ms": load_ms + ttft_ms, "tuning_ms": tuning_ms}
 
 
 @dataclass(frozen=True)
@@ -22,8 +42,8 @@ class Evidence:
     """All that is known of a cell that ran.
 
     ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the end of the phone's log where it did
-    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken,
-    ``core_max_khz`` the top clock of each core.
+    not end well; ``stood_still`` that it told nothing for so long that the phone had to be woken; ``cold`` the cold
+    start before it, where there was one; ``core_max_khz`` the top clock of each core.
     """
 
     cell: PlannedCell
@@ -37,6 +57,7 @@ class Evidence:
     phone_log: bytes = b""
     battery_before: Battery | None = None
     battery_after: Battery | None = None
+    cold: ColdStart | None = None
     core_max_khz: Mapping[int, int | None] = field(default_factory=dict)
     status_before: Status = NOT_ASKED
     status_after: Status = NOT_ASKED

@@ -24,6 +24,15 @@ _RESAMPLES = 2000
 _SEED = 20260101
 
 
+# Beyond these a time is refused anyway, and figures made from it would overflow.
+_LEAST_MS, _MOST_MS = 1e-6, 1e12
+
+
+def possible_ms(value: float | None) -> float | None:
+    """Return a time that sums, medians and quotients can be made of; NaN compares false."""
+    return value if value is not None and _LEAST_MS <= value <= _MOST_MS else None
+
+
 def decode_tps(generation: Generation) -> float | None:
     """Return (tokens - 1) / (last token time - first token time), tok/s; ``None`` below two tokens."""
     if len(generation.token_ms) < 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.bench.engine_log import find_fallback
+from harness.bench.cold import loads_of
 from harness.bench.evidence import Evidence, Objection, explain
 from harness.bench.heat import battery_drop_pct, counted
 from harness.bench.memory import memory_of
@@ -14,37 +14,21 @@ from harness.bench.metrics import (
     decode_tps,
     latency,
     outliers,
+    possible_ms,
     prefill_tps,
     speed,
     token_times,
 )
 from harness.runners.events import Generation
-from harness.store.schema import BackendProof, Finding, Metrics, Sample
-
-# Beyond these a time is refused anyway, and figures made from it would overflow.
-_LEAST_MS, _MOST_MS = 1e-6, 1e12
+from harness.store.schema import Finding, Metrics, Sample
 
 ALWAYS_NULL = {
-    "load_cold_ms": "whether the phone's file cache was cold is not known",
     "peak_gpu_bytes": "no readable counter on this phone",
     "roofline_ratio": "the phone's memory bandwidth was not measured",
     "reference": "the plan compares with no reference",
     "match": "the plan compares with no reference",
     "matched_tokens": "the plan compares with no reference",
 }
-
-
-def backend_proof(evidence: Evidence) -> BackendProof | None:
-    """Return what was asked, what ran and what proves it; ``None`` when the runner never came so far."""
-    mark = find_fallback(evidence.engine_log, evidence.cell.backend)
-    load = evidence.told.load
-    if mark is not None:
-        return BackendProof(requested=evidence.cell.backend, actual=mark.used, strength="log", proof=mark.line)
-    if load is None:
-        return None
-    return BackendProof(
-        requested=evidence.cell.backend, actual=load.backend_actual, strength=load.strength, proof=load.proof
-    )
 
 
 def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
@@ -65,15 +49,8 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
     for name, least in (("p95", P95_SAMPLES), ("p99", P99_SAMPLES)):
         few = tokens is not None and getattr(tokens, name) is None
         explain(nulls, few, f"token_ms.{name}", f"{least} tokens are needed")
-    load_ms = _usable_or_none(evidence.told.load.load_ms)
-    explain(nulls, load_ms is None, "load_ms", "the runner told no possible time")
-    nulls["tuning_ms"] = (
-        "the CPU backend has no tuning step" if evidence.cell.backend == "cpu" else "the runner does not report it"
-    )
     return Metrics(
-        load_cold_ms=None,
-        tuning_ms=None,
-        load_ms=load_ms,
+        **loads_of(evidence, nulls),
         ttft_ms=ttft,
         prefill_tps=prefill,
         decode_tps=decode,
@@ -89,7 +66,7 @@ def samples_of(evidence: Evidence) -> tuple[Sample, ...]:
     kept = [
         generation
         for generation in evidence.told.generations
-        if _usable_or_none(generation.ttft_ms) is not None and _usable_or_none(generation.prefill_ms) is not None
+        if possible_ms(generation.ttft_ms) is not None and possible_ms(generation.prefill_ms) is not None
     ]
     speeds = [decode_tps(generation) if _usable(generation) else None for generation in kept]
     timed = {n: tps for n, tps in enumerate(speeds) if tps is not None and kept[n].kind == "timed"}
@@ -106,8 +83,8 @@ def _sample(generation: Generation, decode: float | None, outlier: bool) -> Samp
         prompt_tokens=generation.prompt_tokens,
         generated_tokens=generation.generated_tokens,
         finish=generation.finish[:40],
-        engine_prefill_ms=_usable_or_none(generation.engine_prefill_ms),
-        engine_decode_ms=_usable_or_none(generation.engine_decode_ms),
+        engine_prefill_ms=possible_ms(generation.engine_prefill_ms),
+        engine_decode_ms=possible_ms(generation.engine_decode_ms),
         outlier=outlier,
         rss_bytes=generation.rss_bytes,
     )
@@ -123,9 +100,4 @@ def findings_of(objections: Sequence[Objection]) -> tuple[Finding, ...]:
 
 def _usable(generation: Generation) -> bool:
     times = (generation.ttft_ms, generation.prefill_ms, *generation.token_ms)
-    return all(_usable_or_none(value) is not None for value in times)
-
-
-def _usable_or_none(value: float | None) -> float | None:
-    """Return a time that sums, medians and quotients can be made of; NaN compares false."""
-    return value if value is not None and _LEAST_MS <= value <= _MOST_MS else None
+    return all(possible_ms(value) is not None for value in times)

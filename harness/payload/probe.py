@@ -14,8 +14,9 @@ from harness.core.reasons import Reason
 from harness.core.transport import STDOUT, PushItem, Transport, checked
 from harness.payload.probe_bandwidth import parse_bandwidth
 from harness.payload.probe_build import build_probe, source_hash
-from harness.payload.probe_events import End, Event, RunLog, Start, parse_event, parse_hash_line
+from harness.payload.probe_events import End, Event, RunLog, Start, parse_event
 from harness.payload.probe_facts import parse_facts
+from harness.payload.probe_files import Residency, parse_hash_line, parse_residency
 from harness.payload.probe_lease import LeaseAnswer, parse_lease_line
 from harness.phone.facts import MACHINE_ABIS
 from harness.phone.probed import ProbeFacts
@@ -154,6 +155,30 @@ class Probe:
             found[entry.path] = (entry.size or 0, entry.sha256 or "")
         return found if result.exit_code == 0 else {}
 
+    def evict(self, folder: str, seconds: float) -> Residency:
+        """Drop every file below ``folder`` from the phone's page cache, and return what is in memory nevertheless.
+
+        Raises:
+            ProbeError: there is no such folder, or what the probe printed is no answer.
+            PhoneError: the phone or the connection failed.
+        """
+        return self._residency([self.path, "evict", "--tree", folder], folder, seconds)
+
+    def residency(self, folder: str, seconds: float) -> Residency:
+        """Return how much of the files below ``folder`` is in memory; see :meth:`evict` for errors."""
+        return self._residency([self.path, "evict", "--show", "--tree", folder], folder, seconds)
+
+    def _residency(self, argv: list[str], folder: str, seconds: float) -> Residency:
+        what = f"looking for {folder} in the phone's memory"
+        result = self._transport.shell(argv, deadline=Deadline(seconds, what, self._transport.name))
+        told = self._read(parse_residency, result.stdout)
+        # with errors of single files it ends with 1
+        if result.exit_code not in (0, 1) or (result.exit_code == 1) != bool(told.errors):
+            raise self._failed(what, result.exit_code, result.stderr)
+        if folder in told.errors:
+            raise ProbeError(self._transport.name, f"{what} failed ({told.errors[folder]})")
+        return told
+
     def run(
         self, spec: RunSpec, *, on_event: Callable[[Event], None] = lambda _: None, keep_raw: BinaryIO | None = None
     ) -> RunLog:
@@ -223,8 +248,17 @@ class Probe:
             raise ProbeError(self._transport.name, "the probe stopped a run without an end event")
         return event
 
-    def bandwidth(self, threads: Sequence[int], *, seconds: float = 1.0, megabytes: int = 256) -> Mapping[int, float]:
-        """Measure memory read bandwidth in GB/s by number of threads, ``seconds`` each.
+    def bandwidth(
+        self, threads: Sequence[int], *, seconds: float = 1.0, megabytes: int = 256, cpus: str | None = None
+    ) -> Mapping[int, float]:
+        """Measure memory read bandwidth in GB/s by number of threads, ``seconds`` each: the best slice of that time.
+
+        Args:
+            threads: numbers of threads to measure with.
+            seconds: how long for each.
+            megabytes: how much memory is read over and over; the probe takes more when the caches are large, and never
+                more than a quarter of what is available.
+            cpus: cores to stay on, one for each thread, e.g. ``4-7``; ``None``: as the phone likes.
 
         Raises:
             ProbeError: the probe refused or what it printed is no answer.
@@ -232,6 +266,7 @@ class Probe:
         """
         argv = [self.path, "bandwidth", "--threads", ",".join(map(str, threads))]
         argv += ["--seconds", str(seconds), "--mb", str(megabytes)]
+        argv += ["--cpus", cpus] if cpus is not None else []
         answer = self._ask(argv, "measuring memory bandwidth", FACTS_S + seconds * len(threads))
         return self._read(parse_bandwidth, answer)
 

@@ -7,14 +7,11 @@ Output comes back as bytes; names and paths are decoded as UTF-8, odd bytes kept
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harness.payload.probe_fields import Fields, Numbers, load_line
 from harness.phone.probed import Denied
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -49,11 +46,18 @@ class SensorZone:
 
 @dataclass(frozen=True)
 class Sensors(Stamp):
-    """The order of the arrays in samples, and what may not be read."""
+    """The order of the arrays in samples, and what may not be read.
+
+    Attributes:
+        gpu_counter: what ``gpu_bytes`` of the samples counts, see ``device_bins/probe/gpu.h``: ``kgsl`` (Adreno),
+            ``mali_kprcs``, ``mali_table``, ``drm_fdinfo`` or ``dmabuf_rss``; ``None``: no counter is readable, and
+            those that were refused stand in ``denied``.
+    """
 
     cpus: tuple[int, ...]
     zones: tuple[SensorZone, ...]
     denied: tuple[Denied, ...]
+    gpu_counter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,16 @@ class Sample(Stamp):
 
     Memory, threads and CPU times are sums over the command and its descendants (``processes`` of them live); pages
     that two share count twice, and ``hwm_bytes`` of several processes is an upper bound. ``None``: not readable, or,
-    in the last sample, the process is gone already. Zones are read once a second; in between their values are
-    ``None``. ``milli_c`` holds the raw numbers of the zones, whatever their unit. ``cpu`` is the core on which the
-    command's first thread ran last and ``cpus_allowed`` the list of those it may use; told only of a run with
-    ``cpus``, and not of a dead process.
+    in the last sample, the process is gone already. Zones, ``gpu_bytes`` and ``threads_allowed`` are read once a
+    second; in between their values are ``None``. ``milli_c`` holds the raw numbers of the zones, whatever their unit.
+
+    Attributes:
+        cpu: the core on which the command's first thread ran last; like the next two told only of a run with ``cpus``,
+            and not of a dead process.
+        cpus_allowed: the list of cores that this thread may use.
+        gpu_bytes: GPU memory of all processes by the counter that :class:`Sensors` names. A part of it may be mapped,
+            and is in ``rss_bytes`` too.
+        threads_allowed: the different lists of cores that the threads of all processes may use.
     """
 
     processes: int
@@ -90,6 +100,8 @@ class Sample(Stamp):
     milli_c: Numbers
     cpu: int | None = None
     cpus_allowed: str | None = None
+    gpu_bytes: int | None = None
+    threads_allowed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +171,13 @@ def read_denied(fields: Fields) -> tuple[Denied, ...]:
 
 def _sensors(fields: Fields) -> Sensors:
     zones = tuple(SensorZone(zone.integer("zone"), zone.maybe_text("type") or "") for zone in fields.objects("zones"))
-    return Sensors(**_stamp(fields), cpus=fields.whole("cpus"), zones=zones, denied=read_denied(fields))
+    return Sensors(
+        **_stamp(fields),
+        cpus=fields.whole("cpus"),
+        zones=zones,
+        denied=read_denied(fields),
+        gpu_counter=fields.maybe_text("gpu_counter") if "gpu_counter" in fields else None,
+    )
 
 
 def _output(fields: Fields) -> Output:
@@ -186,7 +204,15 @@ def _sample(fields: Fields) -> Sample:
         milli_c=fields.numbers("milli_c"),
         cpu=fields.maybe_integer("cpu") if "cpu" in fields else None,
         cpus_allowed=fields.maybe_text("cpus_allowed") if "cpus_allowed" in fields else None,
+        gpu_bytes=fields.maybe_integer("gpu_bytes") if "gpu_bytes" in fields else None,
+        threads_allowed=_threads_allowed(fields),
     )
+
+
+def _threads_allowed(fields: Fields) -> tuple[str, ...] | None:
+    if "threads_allowed" not in fields or fields.is_null("threads_allowed"):
+        return None
+    return fields.texts("threads_allowed")
 
 
 def _end(fields: Fields) -> End:
@@ -236,41 +262,6 @@ def parse_event(line: bytes) -> Event:
     if kind not in _KINDS:
         raise ValueError(f"a probe event of unknown kind {kind[:40]!r}")
     return _KINDS[kind](fields)
-
-
-@dataclass(frozen=True)
-class HashLine:
-    """One file that ``probe hash`` told of: size and SHA-256, or why there are none.
-
-    Attributes:
-        path: as asked for, or relative to the folder of ``--tree``.
-        error: errno name, e.g. ``ENOENT``.
-        symlink: it is a symbolic link below ``--tree``, which is not followed.
-    """
-
-    path: str
-    size: int | None = None
-    sha256: str | None = None
-    error: str | None = None
-    symlink: bool = False
-
-
-def parse_hash_line(line: bytes) -> HashLine:
-    """Read one line of ``probe hash``.
-
-    Raises:
-        ValueError: it is none; the sentence says why.
-    """
-    fields = load_line(line, "a line of probe hash")
-    path = fields.text("path")
-    if "error" in fields:
-        return HashLine(path, error=fields.text("error"))
-    if "symlink" in fields:
-        return HashLine(path, symlink=True)
-    size, sha256 = fields.integer("size"), fields.text("sha256")
-    if size < 0 or not _SHA256.fullmatch(sha256):
-        raise ValueError(f"a line of probe hash tells no size and SHA-256: {line[:200]!r}")
-    return HashLine(path, size=size, sha256=sha256)
 
 
 class RunLog:

@@ -25,6 +25,7 @@ _NAME_DIGITS = 32
 SLOWEST_PUSH_BYTES_PER_S = 2_000_000
 SLOWEST_HASH_BYTES_PER_S = 20_000_000
 _LEAST_S = 60.0
+_NAMED_FILES = 3
 
 
 @dataclass(frozen=True)
@@ -65,23 +66,28 @@ def ensure_on_phone(
     log = phone_logger(__name__, transport.name)
     final = f"{transport.base_dir}/{kind}/{payload.hash[:_NAME_DIGITS]}"
     say(f"verifying {label}")
-    if _same(probe, final, payload):
+    there = _hashes(probe, final, payload)
+    differing = _differing(there, payload)
+    if not differing:
         log.info("%s is on the phone, verified; pushed 0 bytes", label)
         mark_used(transport, final)
         return Stored(final, 0)
+    if there:
+        log.warning("%s rotted on the phone and is pushed anew: %s", label, _named(differing))
     make_room(transport, payload.size, in_use)
     for attempt in (1, 2):
         temporary = f"{transport.base_dir}/incoming/{payload.hash[:12]}-{secrets.token_hex(4)}"
         try:
             _push(transport, payload, temporary, label, say)
             say(f"verifying {label}")
-            if _same(probe, temporary, payload):
+            differing = _differing(_hashes(probe, temporary, payload), payload)
+            if not differing:
                 _rename(transport, temporary, final)
                 log.info("%s pushed and verified: %d bytes", label, payload.size)
                 return Stored(final, payload.size * attempt)
         finally:
             _remove(transport, temporary)
-        log.warning("%s differs on the phone after push %d", label, attempt)
+        log.warning("%s differs on the phone after push %d: %s", label, attempt, _named(differing))
     raise TransferError(
         transport.name,
         final,
@@ -110,10 +116,19 @@ def _push(transport: Transport, payload: PayloadFolder, folder: str, label: str,
     transport.push(items, deadline=deadline, progress=progress)
 
 
-def _same(probe: Probe, folder: str, payload: PayloadFolder) -> bool:
-    seconds = _LEAST_S + payload.size / SLOWEST_HASH_BYTES_PER_S
-    there = probe.hash_tree(folder, seconds)
-    return there == {file.path: _content(file) for file in payload.files}
+def _hashes(probe: Probe, folder: str, payload: PayloadFolder) -> dict[str, tuple[int, str]]:
+    return probe.hash_tree(folder, _LEAST_S + payload.size / SLOWEST_HASH_BYTES_PER_S)
+
+
+def _differing(there: dict[str, tuple[int, str]], payload: PayloadFolder) -> list[str]:
+    """Return the files on the phone that are other than they should be, missing or too many."""
+    wanted = {file.path: _content(file) for file in payload.files}
+    return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
+
+
+def _named(files: list[str]) -> str:
+    shown = ", ".join(files[:_NAMED_FILES])
+    return shown if len(files) <= _NAMED_FILES else f"{shown} and {len(files) - _NAMED_FILES} more"
 
 
 def _content(file: PayloadFile) -> tuple[int, str]:

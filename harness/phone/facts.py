@@ -55,6 +55,8 @@ class Facts:
         instructions: those of :data:`~harness.phone.cpu.VOCABULARY` that the kernel offers.
         gpu: name as its driver spells it.
         driver: version of the GPU's driver.
+        llc_bytes: caches from level 2 on that one core reaches, of the core that reaches most. The chip's system cache,
+            which the kernel does not tell, is not in it.
         gles: version of OpenGL ES, with the driver's build.
         updatable_driver: package of a GPU driver that apps may use instead of the vendor's.
         opencl: the driver's path, ``""`` when the phone has none, and ``None`` when it cannot be told.
@@ -98,6 +100,7 @@ class Facts:
     gpu: str | None = None
     driver: str | None = None
     gles: str | None = None
+    llc_bytes: int | None = None
     updatable_driver: str | None = None
     opencl_public: tuple[str, ...] | None = None
     storage_total_bytes: int | None = None
@@ -201,6 +204,7 @@ def build_facts(told: Told) -> Facts:
         instructions=instructions,
         gpu=told.gpu.name,
         driver=told.gpu.driver,
+        llc_bytes=probe.llc_bytes,
         gles=told.gpu.gles,
         updatable_driver=properties.text("updatable_driver", "ro.gfx.driver.0", "ro.gfx.driver.1"),
         opencl_public=told.public_libraries.opencl,
@@ -230,7 +234,7 @@ def _missing_sources(told: Told) -> dict[str, str]:
 
 
 def _missing_sensors(probe: ProbeFacts, zones: Sequence[Zone]) -> dict[str, str]:
-    """Return why single zones and cores tell nothing, by ``zones[NUMBER]`` and ``core_max_khz[NUMBER]``."""
+    """Return why zones, cores and caches tell nothing, single ones by ``zones[NUMBER]``, ``core_max_khz[NUMBER]``."""
     nulls: dict[str, str] = {}
     for zone in zones:
         if zone.celsius is not None:
@@ -247,6 +251,12 @@ def _missing_sensors(probe: ProbeFacts, zones: Sequence[Zone]) -> dict[str, str]
             why = _denied(probe, f"cpu{core.cpu}/cpufreq/cpuinfo_max_freq")
             off = "the core is off" if core.online is False else "the kernel does not tell it"
             nulls[f"core_max_khz[{core.cpu}]"] = why or off
+    if probe.llc_bytes is None:
+        nulls["llc_bytes"] = (
+            next((f"{file.path}: {file.errno}" for file in probe.denied if "/cache" in file.path), "")
+            or probe.odd.get("llc_bytes")
+            or "the kernel does not tell all sizes of its caches"
+        )
     if not zones:
         nulls["zones"] = _denied(probe, "class/thermal") or "the kernel shows no thermal zones"
     if not probe.cores:

@@ -50,6 +50,8 @@ class ProbeFacts:
         clusters: cores that belong together: same top clock, same part.
         features: as the kernel names them, of the core that answered.
         clocks_readable: at least one core's current clock can be read.
+        llc_bytes: caches from level 2 on that one core reaches, of the core that reaches most, see
+            ``device_bins/probe/caches.h``; older probes do not tell it.
         denied: files that the phone refused.
         exists: the paths asked about; ``None`` when a folder on the way may not be searched.
         odd: what was of a wrong kind, by field.
@@ -67,13 +69,14 @@ class ProbeFacts:
     mem_total_bytes: int | None = None
     mem_available_bytes: int | None = None
     swap_total_bytes: int | None = None
+    llc_bytes: int | None = None
     zones: tuple[ZoneReading, ...] = ()
     denied: tuple[Denied, ...] = ()
     exists: Mapping[str, bool | None] = field(default_factory=dict)
     odd: Mapping[str, str] = field(default_factory=dict)
 
 
-# Every answer of the probe has these, null if need be.
+# Every answer of the probe has these, null if need be; what came later is not asked for.
 PROBE_FIELDS = (
     "kernel", "machine", "page_size", "boot_id", "uptime_ms", "cores", "clusters", "features", "clocks_readable",
     "mem_total_bytes", "mem_available_bytes", "swap_total_bytes", "zones", "denied", "exists",
@@ -97,6 +100,7 @@ def read_probe_facts(answer: Mapping[str, Any]) -> ProbeFacts:
         mem_total_bytes=told.size("mem_total_bytes"),
         mem_available_bytes=told.number("mem_available_bytes"),
         swap_total_bytes=told.number("swap_total_bytes"),
+        llc_bytes=told.size("llc_bytes"),
         zones=tuple(
             ZoneReading(number, entry.text("type"), entry.number("milli_c"))
             for entry, number in told.numbered("zones", "zone")

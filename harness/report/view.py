@@ -145,7 +145,7 @@ def _figures(record: CellRecord, notes: Notes) -> tuple[Figure, ...]:
         _ttft(record, notes),
         _speed(record, notes, "prefill", "prefill_tps"),
         _speed(record, notes, "decode", "decode_tps"),
-        _figure(record, notes, "load", "metrics", "load_ms", number),
+        _load(record, notes),
         _figure(record, notes, "peak RSS", "metrics", "peak_rss_bytes", mebibytes),
         _figure(record, notes, "least free memory", "metrics", "min_available_bytes", mebibytes),
     )
@@ -171,6 +171,20 @@ def _ttft(record: CellRecord, notes: Notes) -> Figure:
     )
     span = f"{number(latency.min)} to {number(latency.max)} ms in {latency.n} runs; {p90}"
     return Figure(number(latency.p50), title=span)
+
+
+def _load(record: CellRecord, notes: Notes) -> Figure:
+    """The load with warm caches; beside it the first one, which is what people feel."""
+    load_ms = value_at(record, "metrics", "load_ms")
+    if load_ms is None:
+        return notes.unknown("load", why_unknown(record, "metrics", "load_ms"))
+    cold_ms, first_use_ms = (value_at(record, "metrics", name) for name in ("load_cold_ms", "first_use_ms"))
+    if cold_ms is None or first_use_ms is None:
+        return Figure(
+            number(load_ms), title=f"caches warm; cold not known: {why_unknown(record, 'metrics', 'load_cold_ms')}"
+        )
+    first = f"first use, caches cold: load {number(cold_ms)} ms, first token after {number(first_use_ms)} ms"
+    return Figure(number(load_ms), spread=f"cold {number(cold_ms)}", title=f"caches warm; {first}")
 
 
 def _speed(record: CellRecord, notes: Notes, what: str, path: str) -> Figure:

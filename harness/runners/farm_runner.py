@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 from harness.core.ids import content_id
 from harness.payload.bundle import Bundle
@@ -16,6 +17,9 @@ PROMPT_TEXT = (
     "without asking a computer far away. She wrote down the time, pressed a key and watched the words appear one by "
     "one. Some phones were fast and wrong, some were slow and right, and a few were both fast and right. "
 )
+
+# The first token comes of the prefill, the second of the first decode step: by then every kernel was made.
+_FIRST_TOKENS = 2
 
 
 def prompt_hash(plan: Plan) -> str:
@@ -42,11 +46,20 @@ def build_command(
     return (*argv, *bundle.manifest.extra_args)
 
 
+def build_cold_command(
+    bundle: Bundle, bundle_dir: str, model_dir: str, work_dir: str, cell: PlannedCell, plan: Plan
+) -> tuple[str, ...]:
+    """Return the command that uses the model for the first time: it is loaded, and the prompt gets two tokens."""
+    once = plan.model_copy(update={"load_rounds": 1, "warmups": 1, "repeats": 0, "duration_s": None, "ask": []})
+    short = replace(cell, generate_tokens=_FIRST_TOKENS)
+    return build_command(bundle, bundle_dir, model_dir, work_dir, short, once)
+
+
 def _how_long(plan: Plan) -> list[str]:
     if plan.duration_s is not None:
         return ["--duration-s", f"{plan.duration_s:g}"]
     argv = ["--repeats", str(plan.repeats)]
-    if plan.cv_limit is not None and plan.most_repeats > plan.repeats:
+    if plan.cv_limit is not None and 0 < plan.repeats < plan.most_repeats:
         argv += ["--cv-limit", f"{plan.cv_limit:g}", "--max-repeats", str(plan.most_repeats)]
     return argv
 

@@ -166,11 +166,12 @@ class Metrics(_Frozen):
     Of a sustained cell the times and speeds are those of the generations in its last quarter (see ``Thermal``): what is
     left of the phone's speed; all generations stand in ``samples``.
 
-    ``load_cold_ms`` is the first load, with the model's files out of the phone's file cache; ``load_ms`` one with all
-    caches warm. ``baseline_rss_bytes`` is what the runner held before it loaded the model, ``growth_bytes`` what each
-    further generation added, ``reload_growth_bytes`` each further load, ``gpu_counter`` where ``peak_gpu_bytes`` was
-    read. ``roofline_ratio`` is the share of ``bandwidth_gb_per_s`` (10^9 bytes) that decoding reached, ``killed_apps``
-    how many other apps the phone killed for memory meanwhile.
+    ``load_cold_ms`` is the first load, with the model's files out of the phone's file cache, ``first_use_ms`` from its
+    begin to the first token of the first answer, ``load_ms`` a load with all caches warm. ``baseline_rss_bytes`` is
+    what the runner held before it loaded the model, ``growth_bytes`` what each further generation added,
+    ``reload_growth_bytes`` each further load, ``gpu_counter`` where ``peak_gpu_bytes`` was read. ``roofline_ratio`` is
+    the share of ``bandwidth_gb_per_s`` (10^9 bytes) that decoding reached, ``killed_apps`` how many other apps the
+    phone killed for memory meanwhile.
     """
 
     load_cold_ms: float | None
@@ -187,6 +188,7 @@ class Metrics(_Frozen):
     min_available_bytes: int | None
     roofline_ratio: float | None
     battery_drop_pct: float | None
+    first_use_ms: float | None = None
     baseline_rss_bytes: int | None = None
     growth_bytes: float | None = None
     reload_growth_bytes: float | None = None

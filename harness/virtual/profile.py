@@ -64,6 +64,8 @@ class Cluster(Part):
     capacity: Annotated[int, Field(ge=1, le=1024)]
     clocks: Annotated[int, Field(ge=2, le=64)] = 14
     """How many clocks it can run at."""
+    l2_kb: Annotated[int, Field(ge=1, le=65536)] | None = None
+    """Each core's cache of level 2; ``None``: the kernel tells no caches of these cores."""
     clocks_descend: bool = False
     """MediaTek and older Samsung kernels list the highest clock first."""
 
@@ -95,6 +97,8 @@ class Cpu(Part):
     """Whether ``/proc/cpuinfo`` begins with a ``Processor`` line, as older kernels do."""
     hardware_line: Text | None = None
     """The ``Hardware`` line at its end; many phones have none."""
+    l3_kb: Annotated[int, Field(ge=1, le=262144)] | None = None
+    """The cache of level 3 that all cores share."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=4, strict=False)
 
     @property

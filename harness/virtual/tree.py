@@ -160,12 +160,24 @@ def sysfs(profile: Profile) -> Iterator[Node]:
         for core in cores:
             yield Node(f"{cpu}/cpu{core}/cpufreq", target=f"../cpufreq/policy{first}")
             yield _text(f"{cpu}/cpu{core}/cpu_capacity", cluster.capacity)
+            yield from _cache_nodes(f"{cpu}/cpu{core}/cache", cluster.l2_kb, profile.cpu.l3_kb)
     yield from _thermal_nodes(profile)
     yield from _power_nodes(profile)
     if profile.gpu.kgsl_model is not None:
         yield from _kgsl_nodes(profile.gpu, profile.gpu.kgsl_model)
     for path, text in vitals.sysfs_texts(profile, vitals.idle(profile)):
         yield Node(path, text.encode())
+
+
+def _cache_nodes(folder: str, l2_kb: int | None, l3_kb: int | None) -> Iterator[Node]:
+    """What a kernel tells of one core's caches; those of level 1 do not differ here."""
+    if l2_kb is None:
+        return
+    caches = [(1, "Data", 64), (1, "Instruction", 64), (2, "Unified", l2_kb)]
+    caches += [(3, "Unified", l3_kb)] if l3_kb is not None else []
+    for index, (level, kind, size_kb) in enumerate(caches):
+        for name, value in {"level": level, "type": kind, "size": f"{size_kb}K"}.items():
+            yield _text(f"{folder}/index{index}/{name}", value)
 
 
 def _thermal_nodes(profile: Profile) -> Iterator[Node]:

@@ -38,7 +38,9 @@ def test_it_says_its_version() -> None:
         ("reasons",),
         ("models", "list"),
         ("models", "fetch"),
+        ("models", "import"),
         ("models", "verify"),
+        ("models", "check"),
     ],
 )
 def test_every_verb_has_help_with_an_example(verb: tuple[str, ...]) -> None:
@@ -55,10 +57,10 @@ def test_an_unknown_verb_is_wrong_usage() -> None:
 
 def test_models_are_listed_as_one_json_document() -> None:
     status, out, err = farm("models", "list", "--json")
-    listed = {row["name"]: row["path"] for row in json.loads(out)["models"]}
+    listed = {row["name"]: (row["path"], row["pinned"]) for row in json.loads(out)["models"]}
     assert (status, err) == (0, "")
-    assert set(listed) == {"smollm2-135m", "tiny-llama"}
-    assert listed["tiny-llama"] == str(find_model("tiny-llama"))
+    assert {"smollm2-135m", "tiny-llama"} <= set(listed)
+    assert listed["tiny-llama"] == (str(find_model("tiny-llama")), True)
 
 
 def test_a_whole_model_is_fine() -> None:
@@ -78,6 +80,42 @@ def test_a_model_that_lacks_a_file_is_bad_and_the_fix_is_told(tmp_path: Path) ->
     assert (problem["code"], problem["severity"]) == ("model_incomplete", "error")
     assert "lacks llm.mnn.weight" in problem["detail"]
     assert problem["fix"] == "export or download the model again"
+
+
+def test_all_that_is_wrong_with_a_model_is_told_at_once(tmp_path: Path) -> None:
+    model = shutil.copytree(find_model("tiny-llama"), tmp_path / "model")
+    (model / "llm.mnn").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    (model / "tokenizer.mtok").write_bytes(b"{}")
+    config = model / "config.json"
+    config.write_text(config.read_text().replace('"cpu"', '"cup"'))
+    status, out, _ = farm("models", "verify", str(model), "--json")
+    found = [(p["check"], p["code"], p["severity"]) for p in json.loads(out)["problems"]]
+    assert status == 1
+    assert found == [
+        ("setting_unknown", "model_incomplete", "error"),
+        ("lfs_pointer", "model_incomplete", "error"),
+        ("tokenizer_unreadable", "model_incomplete", "error"),
+    ]
+
+
+def test_an_imported_model_is_known_by_name_and_refused_once_a_byte_of_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNN_FARM_CACHE", str(tmp_path / "cache"))
+    status, out, _ = farm("models", "import", str(find_model("tiny-llama")), "--name", "mine")
+    place = Path(out.strip())
+    assert (status, place) == (0, tmp_path / "cache" / "models" / "mine")
+    listed = {row["name"]: row for row in json.loads(farm("models", "list", "--json")[1])["models"]}
+    assert listed["mine"] == {"name": "mine", "path": str(place), "pinned": True}
+    weights = bytearray((place / "llm.mnn.weight").read_bytes())
+    weights[200_000] ^= 1
+    (place / "llm.mnn.weight").write_bytes(weights)
+    status, out, _ = farm("models", "verify", "mine")
+    assert status == 1
+    assert out.startswith(f"error: payload_corrupt: {place}/llm.mnn.weight is not what was pinned: on 20")
+    assert farm("models", "import", "--in-place", "mine", "--name", "x")[0] == 2
+    assert farm("models", "import", "--in-place", "mine") == (0, f"{place}.pin.json\n", "")
+    assert farm("models", "verify", "mine")[0] == 0
 
 
 def test_a_model_nobody_knows_cannot_be_fetched() -> None:

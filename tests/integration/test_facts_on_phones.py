@@ -36,6 +36,8 @@ def test_facts_are_what_the_phones_description_says(phone: tuple[ConnectedPhone,
     assert facts.build_type == "user"
     assert [len(cluster.cpus) for cluster in facts.cpu_clusters] == [c.cores for c in profile.cpu.clusters]
     assert [cluster.max_khz for cluster in facts.cpu_clusters] == [c.max_khz for c in profile.cpu.clusters]
+    l2_kb, l3_kb = profile.cpu.clusters[-1].l2_kb, profile.cpu.l3_kb
+    assert facts.llc_bytes == (None if l2_kb is None else (l2_kb + (l3_kb or 0)) * 1024)
     assert facts.gpu == profile.gpu.renderer
     assert facts.gles == profile.gpu.version
     assert facts.battery is not None

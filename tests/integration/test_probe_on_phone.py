@@ -15,6 +15,7 @@ from harness.core.errors import PhoneLostError, PhoneOfflineError, ProbeError
 from harness.core.provider import Endpoint
 from harness.payload.probe import Probe, RunSpec
 from harness.payload.probe_events import Event, Output, RunLog, Start
+from harness.payload.probe_files import Residency
 
 FOLDER = "/data/local/tmp/mnn-farm/work/probe-test"
 
@@ -146,7 +147,18 @@ def test_the_phone_is_taken_shown_and_given_back(probe: Probe) -> None:
     assert probe.show_lease(file).state == "free"
 
 
+def test_a_cold_load_is_proven(phone: AdbTransport, probe: Probe) -> None:
+    deadline = Deadline(30, "a test", phone.name)
+    phone.shell(["sh", "-c", 'head -c 300000 /dev/zero > "$0/weights"', FOLDER], deadline=deadline)
+    assert probe.residency(FOLDER, 30) == Residency(300_000, 300_000)
+    assert probe.evict(FOLDER, 30).is_cold
+    with pytest.raises(ProbeError, match=r"looking for /nowhere in the phone's memory failed \(ENOENT\)"):
+        probe.evict("/nowhere", 30)
+
+
 def test_bandwidth_of_a_phone_is_told_by_threads(probe: Probe) -> None:
     speeds = probe.bandwidth([1, 2], seconds=0.05, megabytes=16)
     assert list(speeds) == [1, 2]
+    with pytest.raises(ProbeError, match="too few for 2 threads"):
+        probe.bandwidth([1, 2], seconds=0.05, megabytes=16, cpus="0")
     assert all(0.01 < speed < 10_000 for speed in speeds.values())

@@ -33,11 +33,14 @@ PLAN = """
 schema = 1
 models = ["tiny-llama"]
 backends = ["cpu", "vulkan"]
+cold_start = false
 threads = [1, 2, 3]
 prompt_tokens = [16, 32]
 generate_tokens = [20]
 warmups = 0
 repeats = 2
+[roofline]
+measure = false
 """
 # Neither phone has Vulkan; a GPU runs once whatever the threads.
 CELLS = 8

@@ -33,12 +33,15 @@ PLAN = """
 schema = 1
 models = ["tiny-llama"]
 backends = ["{backend}"]
+cold_start = false
 threads = [1]
 prompt_tokens = [32]
 generate_tokens = [20]
 warmups = 1
 repeats = 3
 cell_timeout_s = {timeout_s}
+[roofline]
+measure = false
 """
 FAST = ("load_ms=5", "prefill_ms=5", "first_token_ms=1", "token_ms=1")
 

@@ -46,12 +46,15 @@ PLAN = f"""
 schema = 1
 models = ["tiny-llama"]
 backends = ["cpu"]
+cold_start = false
 threads = [1, 2]
 prompt_tokens = [32]
 generate_tokens = [{TOKENS}]
 warmups = 0
 repeats = 1
 cell_timeout_s = 20
+[roofline]
+measure = false
 [prepare]  # few changes, since each is several commands; all of them are tested in test_prepare.py
 screen = "keep"
 stay_awake = false

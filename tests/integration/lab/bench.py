@@ -37,11 +37,14 @@ PLAN = """
 schema = 1
 models = ["tiny-llama"]
 backends = ["cpu"]
+cold_start = false
 threads = [1, 2]
 prompt_tokens = [16]
 generate_tokens = [20]
 warmups = 0
 repeats = 1
+[roofline]
+measure = false
 [prepare]  # few changes, since each is several commands
 screen = "keep"
 stay_awake = false

@@ -38,6 +38,7 @@ def plan(**over: Any) -> Plan:
             "generate_tokens": [32],
             "warmups": 1,
             "repeats": 2,
+            "cold_start": False,
             "ask": [{"question": "Capital of Peru?", "expect": "lima"}],
             **over,
         }

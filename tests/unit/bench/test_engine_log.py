@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.bench.engine_log import find_errors, find_fallback, find_link_errors
+from harness.bench.engine_log import (
+    find_compiled,
+    find_errors,
+    find_fallback,
+    find_gpu_errors,
+    find_link_errors,
+    find_load_errors,
+    find_missing_backend,
+    find_mixed,
+)
 
 SAMPLES = Path(__file__).parents[2] / "data" / "mnn"
 
@@ -123,3 +132,77 @@ def test_a_log_of_odd_bytes_is_read() -> None:
     mark = find_fallback(b"\xff\x00Can't Find type=3 backend, use 0 instead\xfe")
     assert mark is not None
     assert "\ufffd" in mark.line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Don't support type Range memObject:1, /model/Range",
+        b"Don't support type Scatter for int8 input",
+        b"The Creator Don't support type MatMul, memObject:0, ",
+        b"beyond cl_image creat size! fallback to cpu backend",
+        b"openCL not support interp type:4, fallback to cpu",
+        b"Vulkan don't support 301, Attention: /layers.0/attn",
+        b"Vulkan don't support for /x, type=Convolution, Special case",
+        b"[NPU] Don't support type 77, /y",
+        b"MNN_QNN: Don't support type 77.",
+        b"06-01 12:00:00.000  100  101 I MNNJNI  : [NNAPI] Don't support type Range.",
+    ],
+)
+def test_an_operator_that_is_left_to_the_cpu_makes_a_mixture(line: bytes) -> None:
+    assert find_mixed(line + b"\n" + line) == [line.split(b"MNNJNI  : ")[-1].strip().decode()]
+    assert find_fallback(line) is None
+    assert find_errors(line) == []
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_ordinary_builds_name_no_operator(name: str) -> None:
+    assert find_mixed(output_of(name)) == []
+
+
+def test_what_the_cpu_lacks_is_no_mixture() -> None:
+    assert find_mixed(b"Don't support type [Attention], /x\nDon't support 3\n") == []
+
+
+def test_a_missing_backend_is_told_from_a_replaced_one() -> None:
+    mark = find_missing_backend(output_of("MNNV2Basic_opencl_missing"))
+    assert mark is not None
+    assert (mark.used, mark.line) == ("opencl", "Create Runtime Failed because no creator for 3")
+    assert find_missing_backend(output_of("llm_bench_opencl_fell_back")) is None
+
+
+def test_lines_of_the_phones_log_come_without_its_prefix_and_once() -> None:
+    log = (
+        b"06-01 12:00:00.000  100  101 E MNNJNI  : [Error]: LLM in error state. Status: 4\r\n"
+        b"06-01 12:00:01.000  100  101 E MNNJNI  : [Error]: LLM in error state. Status: 4\r\n"
+        b"E/MNNJNI: Can't open file:/data/q.mnn/mnn_cachefile.bin\n"
+        b"E MNNJNI  : Generation failed due to internal error\n"
+    )
+    assert find_errors(log) == ["[Error]: LLM in error state. Status: 4", "Generation failed due to internal error"]
+    mark = find_fallback(b"I/MNNJNI: Can't Find type=7 backend, use 0 instead")
+    assert mark is not None
+    assert mark.line == "Can't Find type=7 backend, use 0 instead"
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_model_that_was_not_loaded_whole_is_told_from_other_errors(name: str) -> None:
+    broken = ("no_model", "no_weight", "truncated", "lfs_pointer", "truncated_weight", "truncated_graph")
+    assert bool(find_load_errors(output_of(name))) == name.endswith(broken)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CL ERROR CODE : -36, info:X",
+        "LLVM ERROR: y",
+        "Build program failed, err:-11 ! ",
+        "OpenCL enqueue read error:-5",
+    ],
+)
+def test_a_drivers_error_is_an_error(line: str) -> None:
+    assert find_gpu_errors(line.encode()) == find_errors(line.encode()) == [line.strip()]
+
+
+def test_kernels_that_were_written_down_prove_a_gpu() -> None:
+    newer, older = "Update cache to tmp/mnn_cachefile.bin, size = 9", "Update cache to .x, from size:1 -> size:2"
+    assert [find_compiled(line.encode()) for line in (newer, older, "Update cache")] == [newer, older, None]

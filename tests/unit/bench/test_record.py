@@ -38,7 +38,8 @@ def test_every_null_among_the_figures_has_its_reason(make: ModuleType) -> None:
     found, nulls = metrics(make.evidence(backend="opencl", samples=(blind,), maxrss_bytes=None))
     missing = {name for name in found.model_fields_set if getattr(found, name) is None}
     assert missing == {
-        "load_cold_ms", "tuning_ms", "peak_rss_bytes", "peak_anon_bytes", "peak_swap_bytes", "peak_gpu_bytes",
+        "load_cold_ms", "first_use_ms", "tuning_ms", "peak_rss_bytes", "peak_anon_bytes", "peak_swap_bytes",
+        "peak_gpu_bytes",
         "min_available_bytes", "roofline_ratio", "battery_drop_pct",
     }  # fmt: skip
     assert all(nulls[name] for name in missing)
@@ -68,26 +69,6 @@ def test_no_time_can_break_the_record_of_a_refused_cell(make: ModuleType, field:
 def test_there_are_no_figures_without_a_load_event_or_a_generation(make: ModuleType) -> None:
     assert metrics(make.evidence(b""))[0] is None
     assert metrics(make.evidence(make.lines(make.events()[:2])))[0] is None
-
-
-def test_the_proof_names_what_was_asked_and_what_ran(make: ModuleType) -> None:
-    proof = made.backend_proof(make.evidence())
-    assert proof is not None
-    assert (proof.requested, proof.actual, proof.strength, proof.proof) == (
-        "cpu",
-        "cpu",
-        "engine",
-        "a session runs on cpu",
-    )
-    assert made.backend_proof(make.evidence(b"")) is None
-
-
-def test_a_line_of_the_engine_is_a_better_proof_than_the_runners_word(make: ModuleType) -> None:
-    log = b"Can't Find type=7 backend, use 3 instead\nCan't Find type=3 backend, use 0 instead\n"
-    proof = made.backend_proof(make.evidence(backend="opencl", stderr=log))
-    assert proof is not None
-    assert (proof.requested, proof.actual, proof.strength) == ("opencl", "cpu", "log")
-    assert proof.proof == "Can't Find type=3 backend, use 0 instead"
 
 
 CHARGING = Battery(80, 30.0, "usb", "charging", "good", 4000, False)

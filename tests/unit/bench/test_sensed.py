@@ -36,6 +36,7 @@ def run(make: ModuleType, *samples: dict[str, Any], cpus: int = 8) -> RunLog:
         "where it was seen",
         "within those allowed",
         "allowed only",
+        "allowed to threads",
         "passed by",
         "two places",
         "nonsense",

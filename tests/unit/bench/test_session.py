@@ -148,6 +148,15 @@ def test_an_honest_cell_ends_in_an_ok_record(make: ModuleType, session: Callable
     assert (record.bundle.engine_version, record.attempt, record.run_id) == ("3.6.1", 1, "r1")
 
 
+@pytest.mark.parametrize("pinned", [True, False])
+def test_the_record_tells_whether_the_model_was_held_against_its_pin(
+    make: ModuleType, session: Callable[..., Any], pinned: bool
+) -> None:
+    here = session(make.run(make.lines(make.events())))
+    here.session.context.models["toy"] = replace(model(), pinned=pinned)
+    assert here.run().model.pinned is pinned
+
+
 def test_the_raw_output_lies_where_the_record_says(make: ModuleType, session: Callable[..., Any]) -> None:
     here = session(make.run(make.lines(make.events()), b"chatter\n"))
     raw = here.folder.path / here.run().raw

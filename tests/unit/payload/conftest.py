@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -154,3 +155,9 @@ def signals_not_default() -> Callable[[list[str]], tuple[int, int]]:
         return int(fields["SigBlk"], 16) & programs_own, int(fields["SigIgn"], 16) & programs_own
 
     return masks
+
+
+@pytest.fixture(scope="session")
+def kit(load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    """The builder of graphs, tokenizers and toy models."""
+    return load_module(Path(__file__).with_name("models_kit.py"))

@@ -295,8 +295,8 @@ NO_USE = {
     "proc-status": "peaks of a process are read by `probe run` (test_probe_run.py), not by facts",
     "smaps": "the product takes a process's peak from VmHWM, not from smaps",
     "dumpsys-meminfo": "the product runs no app: its own process is watched by the probe",
-    "dumpsys-gpu": "GPU memory by process is not measured",
-    "mali-gpu": "debugfs needs root, and unrooted phones are the normal case",
+    "dumpsys-gpu": "GPU memory of a run is read from the kernel by `probe run`, not from this service",
+    "mali-gpu": "GPU memory of a run is read by `probe run` (test_probe_gpu.py), not by facts",
 }
 
 

@@ -1,49 +1,46 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from harness.core.errors import ConfigError, ModelIncompleteError
-from harness.payload.models import find_model, read_model
+from harness.payload.models import ModelFolder, find_model, read_model
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 99\n"
-FILES = {
-    "llm_config.json": b'{"tie_embeddings": [1]}',
-    "llm.mnn": b"graph",
-    "llm.mnn.weight": b"w" * 500,
-    "tokenizer.mtok": b"430 0",
-}
+FILES = ("config.json", "llm.mnn", "llm.mnn.weight", "llm_config.json", "tokenizer.mtok")
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return write(tmp_path / "toy", {})
-
-
-def write(folder: Path, config: dict[str, Any], files: dict[str, bytes] | None = None) -> Path:
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(config))
-    for name, content in (FILES if files is None else files).items():
-        (folder / name).write_bytes(content)
-    return folder
+def model(kit: ModuleType, tmp_path: Path) -> Path:
+    return Path(kit.write_model(tmp_path / "toy"))
 
 
 def test_a_whole_model_is_read(model: Path) -> None:
     found = read_model(model)
-    assert (found.name, found.weight_bytes, found.quant_bits) == ("toy", 500, None)
-    assert [f.path for f in found.folder.files] == sorted([*FILES, "config.json"])
+    assert found == ModelFolder(
+        name="toy",
+        folder=found.folder,
+        weight_bytes=517,
+        quant_bits=None,
+        pinned=False,
+        read_per_token_bytes=517,
+        read_per_token_why="",
+        engine_version="3.6.1",
+        warnings=(),
+    )
+    assert tuple(file.path for file in found.folder.files) == FILES
 
 
 @pytest.mark.parametrize(
     ("name", "content", "bits"),
     [
         ("export_args.json", b'{"quant_bit": 8}', 8),
-        ("llm_config.json", b'{"quant_bit": 4}', 4),
         ("export_args.json", b'{"quant_bit": "4"}', None),
         ("export_args.json", b'{"quant_bit": true}', None),
+        ("export_args.json", b"{", None),
     ],
 )
 def test_the_bits_of_a_weight_are_those_the_exporter_noted(
@@ -53,25 +50,32 @@ def test_the_bits_of_a_weight_are_those_the_exporter_noted(
     assert read_model(model).quant_bits == bits
 
 
+def test_the_bits_may_stand_in_the_models_own_configuration(kit: ModuleType, tmp_path: Path) -> None:
+    folder = kit.write_model(tmp_path / "toy", llm_config__json=kit.model_config(quant_bit=4))
+    assert read_model(folder).quant_bits == 4
+
+
 def test_every_weight_file_counts(model: Path) -> None:
     (model / "visual.mnn.weight").write_bytes(b"w" * 20)
-    assert read_model(model).weight_bytes == 520
+    assert read_model(model).weight_bytes == 537
 
 
 @pytest.mark.parametrize("name", ["w.bin", "./w.bin", "sub/../w.bin"])
-def test_a_weight_file_of_another_name_counts_however_it_is_written(tmp_path: Path, name: str) -> None:
-    files = {key: value for key, value in FILES.items() if not key.endswith(".weight")}
-    folder = write(tmp_path / "toy", {"llm_weight": name}, {**files, "w.bin": b"w" * 30})
+def test_a_weight_file_of_another_name_counts_however_it_is_written(kit: ModuleType, tmp_path: Path, name: str) -> None:
+    files = {"llm__mnn__weight": None, "w__bin": kit.WEIGHTS}
+    folder = kit.write_model(tmp_path / "toy", {"llm_weight": name}, **files)
     (folder / "sub").mkdir()
-    assert read_model(folder).weight_bytes == 30
+    assert read_model(folder).weight_bytes == 517
 
 
-def test_an_older_tokenizer_is_found(tmp_path: Path) -> None:
-    files = {key: value for key, value in FILES.items() if key != "tokenizer.mtok"}
-    assert read_model(write(tmp_path / "toy", {}, {**files, "tokenizer.txt": b"430"})).name == "toy"
+def test_an_older_tokenizer_is_found(kit: ModuleType, tmp_path: Path) -> None:
+    old = kit.header(1, stop=[31]) + b"32\n" + b"SGk=\n" * 32
+    config = {"tokenizer_file": "tokenizer.txt"}
+    folder = kit.write_model(tmp_path / "toy", config, tokenizer__mtok=None, tokenizer__txt=old)
+    assert read_model(folder).name == "toy"
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize("name", FILES[1:])
 @pytest.mark.parametrize(
     ("damage", "says"),
     [("missing", "lacks "), ("empty", "is empty"), ("pointer", "is a Git LFS pointer, not the file")],
@@ -81,7 +85,6 @@ def test_a_file_the_engine_needs_is_refused_missing_empty_or_a_pointer(
 ) -> None:
     if damage == "missing":
         (model / name).unlink()
-        name = "tokenizer.txt" if name == "tokenizer.mtok" else name
     else:
         (model / name).write_bytes(b"" if damage == "empty" else POINTER)
     with pytest.raises(ModelIncompleteError) as caught:
@@ -101,12 +104,19 @@ def test_a_file_the_engine_needs_is_refused_missing_empty_or_a_pointer(
         ({"llm_model": ""}, "llm_model is '': it must name a file"),
         ({"tokenizer_file": None}, "tokenizer_file is None: it must name a file"),
         ({"llm_model": "."}, "lacks ."),
+        ({"llm_model": "a\0b"}, "llm_model is 'a\\x00b': it must name a file"),
+        ({"llm_model": "\ud800"}, "it must name a file"),
+        ({"llm_model": "x" * 5000}, "cannot be read"),
+        ({"llm_model": "circle"}, "circle"),
     ],
 )
-def test_a_name_that_leads_nowhere_is_refused(tmp_path: Path, config: dict[str, Any], says: str) -> None:
+def test_a_name_that_leads_nowhere_is_refused(
+    kit: ModuleType, tmp_path: Path, config: dict[str, Any], says: str
+) -> None:
     (tmp_path / "secret").write_text("x")
-    folder = write(tmp_path / "toy", config)
+    folder = kit.write_model(tmp_path / "toy", config)
     (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "circle").symlink_to(folder / "circle")
     with pytest.raises(ModelIncompleteError) as caught:
         read_model(folder)
     assert says in str(caught.value)
@@ -132,6 +142,7 @@ def test_the_model_that_comes_with_the_product_is_whole_and_small() -> None:
     assert found.name == "tiny-llama"
     assert 0 < found.weight_bytes < 1_000_000
     assert found.folder.size < 1_000_000
+    assert found.warnings == ()
 
 
 def test_a_model_is_found_by_folder_or_by_its_configuration(

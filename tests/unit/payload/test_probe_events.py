@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.payload.probe_events import Output, RunLog, Sample, parse_event
+from harness.payload.probe_events import Output, RunLog, Sample, Sensors, parse_event
 
 STAMP = {"seq": 3, "mono_ns": 10, "boot_ns": 20}
 
@@ -43,6 +43,27 @@ def test_output_comes_back_as_the_bytes_it_was() -> None:
     assert event == Output(3, 10, 20, fd=2, data=bytes(range(256)))
 
 
+def test_what_older_probes_did_not_tell_is_unknown() -> None:
+    sensors, sample = parse_event(SENSORS), parse_event(sample_line())
+    assert isinstance(sensors, Sensors)
+    assert isinstance(sample, Sample)
+    assert (sensors.gpu_counter, sample.gpu_bytes, sample.threads_allowed) == (None, None, None)
+
+
+def test_gpu_memory_and_the_threads_cores_are_read() -> None:
+    sensors = parse_event(SENSORS.replace(b'"cpus"', b'"gpu_counter": "kgsl", "cpus"'))
+    assert isinstance(sensors, Sensors)
+    assert sensors.gpu_counter == "kgsl"
+    samples = [
+        parse_event(sample_line(gpu_bytes=0, threads_allowed=["0", "4-7"])),
+        parse_event(sample_line(gpu_bytes=None, threads_allowed=None)),
+    ]
+    assert [(s.gpu_bytes, s.threads_allowed) for s in samples if isinstance(s, Sample)] == [
+        (0, ("0", "4-7")),
+        (None, None),
+    ]
+
+
 def test_a_sample_keeps_unknown_apart_from_zero() -> None:
     event = parse_event(sample_line())
     assert isinstance(event, Sample)
@@ -63,6 +84,8 @@ def test_a_sample_keeps_unknown_apart_from_zero() -> None:
         (line(ev="out", fd=1, data="\u20ac"), "'data' of a probe event is not a string of bytes"),
         (sample_line(cur_khz=[1.5]), "'cur_khz' of a probe event is not a list of whole numbers and nulls"),
         (sample_line(threads=True), "'threads' of a probe event is not a whole number"),
+        (sample_line(gpu_bytes="1"), "'gpu_bytes' of a probe event is not a whole number"),
+        (sample_line(threads_allowed=[0]), "'threads_allowed' of a probe event is not a string of bytes"),
         (sample_line(seq=None), "'seq' of a probe event is not a whole number"),
     ],
 )

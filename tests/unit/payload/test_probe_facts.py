@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.payload.probe_facts import parse_facts
-from harness.phone.probed import Core, ProbeFacts, ZoneReading
+from harness.phone.probed import Core, Denied, ProbeFacts, ZoneReading
 
 CPUINFO = """\
 Processor\t: AArch64 Processor rev 1 (aarch64)
@@ -108,6 +108,67 @@ def test_the_kernels_own_names_are_those_of_this_computer(probe: Path) -> None:
     assert facts.mem_total_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert facts.uptime_ms is not None
     assert facts.uptime_ms > 0
+
+
+def caches_tree(root: Path, caches: dict[int, list[tuple[int, str, str | None]]]) -> Path:
+    """Make a sysfs in which each core has caches of (level, type, size)."""
+    tree = cores_tree(root, dict.fromkeys(caches, None), "0-7")
+    for core, its in caches.items():
+        for index, (level, kind, size) in enumerate(its):
+            folder = tree / f"devices/system/cpu/cpu{core}/cache/index{index}"
+            folder.mkdir(parents=True)
+            (folder / "level").write_text(f"{level}\n")
+            (folder / "type").write_text(f"{kind}\n")
+            if size is not None:
+                (folder / "size").write_text(f"{size}\n")
+    return tree
+
+
+FIRST = [(1, "Data", "64K"), (1, "Instruction", "64K")]
+
+
+@pytest.mark.parametrize(
+    ("caches", "kb"),
+    [
+        pytest.param(
+            {0: [*FIRST, (2, "Unified", "512K")], 1: [*FIRST, (2, "Unified", "2048K")]}, 2048, id="no level 3"
+        ),
+        pytest.param(
+            {
+                0: [*FIRST, (2, "Unified", "256K"), (3, "Unified", "8192K")],
+                1: [(2, "Unified", "1M"), (3, "Unified", "8M")],
+            },
+            9 * 1024,
+            id="both levels of the core that has most",
+        ),
+        pytest.param({0: [*FIRST, (2, "Instruction", "512K"), (2, "Data", "256K")]}, 256, id="data only"),
+        pytest.param({0: FIRST}, None, id="level 1 is not the last one"),
+        pytest.param({0: [*FIRST, (2, "Unified", "512K"), (3, "Unified", None)]}, None, id="a size is not told"),
+        pytest.param({0: [(2, "Unified", "512K")], 1: [(2, "Unified", "big")]}, None, id="a size is no size"),
+        pytest.param({0: [(2, "Unified", "512K")], 1: []}, 512, id="a core that is off"),
+    ],
+)
+def test_the_caches_of_the_core_that_reaches_most(
+    probe: Path, tmp_path: Path, caches: dict[int, list[tuple[int, str, str | None]]], kb: int | None
+) -> None:
+    tree = caches_tree(tmp_path / "sys", caches)
+    facts = read_facts(probe, "--sysfs", str(tree), "--procfs", str(tmp_path))
+    assert facts.llc_bytes == (None if kb is None else kb * 1024)
+    assert facts.denied == ()
+
+
+def test_a_refused_size_of_a_cache_is_named(probe: Path, tmp_path: Path) -> None:
+    tree = caches_tree(tmp_path / "sys", {0: [(2, "Unified", "512K"), (3, "Unified", None)]})
+    size = tree / "devices/system/cpu/cpu0/cache/index1/size"
+    size.mkdir()  # unreadable, for root too
+    facts = read_facts(probe, "--sysfs", str(tree), "--procfs", str(tmp_path))
+    assert (facts.llc_bytes, facts.denied) == (None, (Denied(str(size), "EISDIR"),))
+
+
+def test_an_answer_of_an_older_probe_lacks_the_caches(probe: Path) -> None:
+    facts = json.loads(subprocess.run([str(probe), "facts"], capture_output=True, timeout=10, check=True).stdout)
+    del facts["llc_bytes"]
+    assert parse_facts(json.dumps(facts).encode()).llc_bytes is None
 
 
 def test_an_empty_tree_gives_nulls_and_no_zeros(probe: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.payload.probe_events import HashLine, parse_hash_line
+from harness.payload.probe_files import HashLine, parse_hash_line
 
 LENGTHS = (0, 1, 3, 55, 56, 57, 63, 64, 65, 119, 120, 127, 128, 129, 4096, (1 << 20) - 1, (1 << 20) + 77, 3_000_001)
 

@@ -422,8 +422,30 @@ def test_a_run_on_chosen_cores_tells_where_it_may_run_and_where_it_ran(run_probe
     assert (log.samples[-1].cpu, log.samples[-1].cpus_allowed) == (None, None), "the last sample is of the dead"
 
 
+def test_threads_that_moved_to_other_cores_are_seen(run_probe: RunProbe) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("this computer has one core")
+    script = (
+        "import os, sys, threading, time\n"
+        "asked, other = map(int, sys.argv[1:])\n"
+        "told, ready = os.pipe()\n"
+        "def stray(): os.sched_setaffinity(0, {other}); os.write(ready, b'.'); time.sleep(60)\n"
+        "if os.fork() == 0:\n"
+        "    for _ in range(3): threading.Thread(target=stray).start()\n"
+        "    time.sleep(60)\n"
+        "for _ in range(3): os.read(told, 1)\n"  # and it ends: the last sample sees what it leaves behind
+    )
+    argv = [sys.executable, "-S", "-c", script, str(cores[0]), str(cores[1])]
+    first, *between, last = run_probe(*argv, options=("--cpus", str(cores[0]), "--interval-ms", "10")).samples
+    assert first.threads_allowed == (str(cores[0]),)
+    assert {sample.threads_allowed for sample in between} == {None}, "told once a second"
+    assert last.threads_allowed == (str(cores[0]), str(cores[1]))
+
+
 def test_a_run_as_the_phone_likes_says_nothing_of_cores(run_probe: RunProbe) -> None:
-    assert all(sample.cpus_allowed is None for sample in run_probe("true").samples)
+    samples = run_probe("true").samples
+    assert {(sample.cpus_allowed, sample.threads_allowed) for sample in samples} == {(None, None)}
 
 
 def test_cores_that_do_not_exist_are_a_failed_start(run_probe: RunProbe) -> None:

@@ -137,7 +137,9 @@ def test_payloads_of_other_content_lie_side_by_side(phone: DictPhone, payload: P
 
 
 @pytest.mark.parametrize("damage", ["flipped", "longer", "missing", "one more"])
-def test_a_file_that_rotted_on_the_phone_is_pushed_anew(phone: DictPhone, payload: PayloadFolder, damage: str) -> None:
+def test_a_file_that_rotted_on_the_phone_is_named_in_the_log_and_pushed_anew(
+    phone: DictPhone, payload: PayloadFolder, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     stored = bring(phone, payload)
     good, path = dict(phone.files), f"{stored.path}/sub/w.bin"
     if damage == "missing":
@@ -146,8 +148,11 @@ def test_a_file_that_rotted_on_the_phone_is_pushed_anew(phone: DictPhone, payloa
         phone.files[f"{stored.path}/stray"] = b""
     else:
         phone.files[path] = b"w" * 92 + b"W" if damage == "flipped" else b"w" * 94
+    assert caplog.text == ""
     assert bring(phone, payload) == stored
     assert (phone.files, phone.pushes) == (good, 2)
+    name = "stray" if damage == "one more" else "sub/w.bin"
+    assert f"[toy-1] model toy rotted on the phone and is pushed anew: {name}\n" in caplog.text
 
 
 def test_a_push_that_arrives_damaged_is_done_again(phone: DictPhone, payload: PayloadFolder) -> None:
@@ -161,6 +166,19 @@ def test_a_push_that_arrives_damaged_is_done_again(phone: DictPhone, payload: Pa
     assert (stored.pushed_bytes, phone.pushes) == (200, 2)
     assert phone.below("incoming") == set()
     assert phone.files[f"{stored.path}/sub/w.bin"] == b"w" * 93
+
+
+def test_a_link_that_flips_bytes_ends_as_a_corrupt_payload_and_leaves_nothing(
+    phone: DictPhone, payload: PayloadFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    def always(spoiled: DictPhone) -> None:
+        spoiled.files.update({path: data[:-1] + b"!" for path, data in spoiled.files.items() if "w.bin" in path})
+
+    phone.spoil = always
+    with pytest.raises(TransferError, match="model toy differs from the local one after two pushes") as caught:
+        bring(phone, payload)
+    assert (caught.value.reason, phone.pushes, phone.files) == (Reason.PAYLOAD_CORRUPT, 2, {})
+    assert "model toy differs on the phone after push 2: sub/w.bin\n" in caplog.text
 
 
 def test_a_payload_that_never_arrives_whole_is_refused_and_leaves_nothing(

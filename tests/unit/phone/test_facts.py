@@ -43,6 +43,7 @@ PROBE: dict[str, Any] = {
     "features": ["asimddp", "i8mm", "paca"],
     "mem_total_bytes": 8 << 30,
     "mem_available_bytes": 3 << 30,
+    "llc_bytes": 10 << 20,
     "zones": [{"zone": 3, "type": "cpu-0-0", "milli_c": 41000}, {"zone": 9, "type": "skin-therm", "milli_c": 318}],
     "denied": [],
 }
@@ -107,7 +108,8 @@ def test_a_phone_that_tells_nothing_has_a_reason_for_every_null() -> None:
         "model", "manufacturer", "soc", "platform", "android_release", "sdk", "fingerprint", "serialno", "boot_id",
         "kernel", "page_size", "cpu_max_khz", "ram_bytes", "available_bytes", "opencl", "vulkan", "python_mnn",
         "soc_vendor", "soc_name", "security_patch", "build_type", "instructions", "gpu", "driver", "gles",
-        "updatable_driver", "opencl_public", "storage_total_bytes", "storage_free_bytes", "battery", "thermal",
+        "llc_bytes", "updatable_driver", "opencl_public", "storage_total_bytes", "storage_free_bytes",
+        "battery", "thermal",
     }  # fmt: skip
     assert missing <= set(facts.nulls)
     assert all(facts.nulls.values())
@@ -128,6 +130,20 @@ def test_a_file_that_may_not_be_read_is_the_reason_of_its_facts_and_of_no_other(
         "ram_bytes": "not readable (/proc/meminfo: EACCES)",
         "boot_id": "not readable (/proc/sys/kernel/random/boot_id: EPERM)",
     }
+
+
+@pytest.mark.parametrize(
+    ("over", "why"),
+    [
+        ({"llc_bytes": None}, "the kernel does not tell all sizes of its caches"),
+        ({"llc_bytes": 0}, "the probe tells 0, which is not above 0"),
+        ({"llc_bytes": None, "denied": [{"path": "/s/cpu0/cache/index2/size", "errno": "EACCES"}]}, "EACCES"),
+    ],
+)
+def test_unknown_caches_have_their_reason(over: dict[str, Any], why: str) -> None:
+    facts = build(**over)
+    assert facts.llc_bytes is None
+    assert why in facts.nulls["llc_bytes"]
 
 
 def test_a_sensor_that_tells_nothing_has_its_own_reason() -> None:

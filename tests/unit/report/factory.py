@@ -36,6 +36,7 @@ def _measured(tps: float) -> dict[str, Any]:
         "backend": {"requested": "cpu", "actual": "cpu", "strength": "engine", "proof": "load event: backend cpu"},
         "metrics": {
             "load_cold_ms": 812.0,
+            "first_use_ms": 955.0,
             "tuning_ms": None,
             "load_ms": 411.0,
             "ttft_ms": {"p50": 187.25, "p90": None, "min": 180.0, "max": 201.0, "n": 5},

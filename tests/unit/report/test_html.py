@@ -89,17 +89,19 @@ def test_an_ok_row_has_its_figures_proof_and_raw_output(make: ModuleType, parse:
     row = rows(parse(report_html(make.info("atlas"), [cell])))[cell.cell_id]
     cells = [each.text for each in row.children if not isinstance(each, str)]
     assert cells[:7] == ["tiny-llama", "CPU", "4", "low / low", "64 → 32", "187", "342 ± 2.50"]
-    assert cells[7:12] == ["84.2 ± 0.80", "411", "196 MiB", "3.00 GiB", "41.2"]
+    assert cells[7:12] == ["84.2 ± 0.80", "411 cold 812", "196 MiB", "3.00 GiB", "41.2"]
     assert cells[12:] == ["ok", "engine load event: backend cpu", "files"]
     assert row.one("a").attributes["href"] == "raw/0123456789ab/1/"
     assert row.all("s") == []
+    first_use = "caches warm; first use, caches cold: load 812 ms, first token after 955 ms"
+    assert row.all("td", cls="n")[5].one("span").attributes["title"] == first_use
     assert "cv 2.1 %; 95 % interval 82.7 to 86.2" in row.all("td", cls="n")[4].one("span").attributes["title"]
 
 
 def test_a_rejected_figure_is_struck_through_everywhere_and_in_no_chart(page, make: ModuleType) -> None:
     row = rows(page)[make.fallback().cell_id]
     struck = [element.text for element in row.all("s", cls="refused")]
-    assert struck == ["187", "342 ± 2.50", "77.7 ± 0.80", "411", "196 MiB", "3.00 GiB", "41.2"]
+    assert struck == ["187", "342 ± 2.50", "77.7 ± 0.80", "411 cold 812", "196 MiB", "3.00 GiB", "41.2"]
     shown_in = [s for s in page.all("s") if "77.7" in s.text]
     assert len(shown_in) == len(re.findall(r"77\.7", page.one("main").text)) == 2
     for tps in ("77.7", "99.9"):

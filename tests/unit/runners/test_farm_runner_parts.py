@@ -195,3 +195,9 @@ def test_all_that_the_engine_prints_is_copied_and_noticed(
     assert copied == (
         b"half a line, \xff and Can't Find type=7 backend, use 0 instead\nfine\nError one\nno new line\nthe end\n"
     )
+
+
+def test_an_end_that_the_model_does_not_have_is_none(farm_runner: ModuleType, tmp_path: Path) -> None:
+    tokenizer = tmp_path / "tokenizer.txt"
+    tokenizer.write_bytes(b"430 3\n2 3 0\n1 2 7 None 9 \nrest")
+    assert farm_runner.stop_tokens(tokenizer) == [7, 9]

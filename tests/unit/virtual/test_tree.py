@@ -25,6 +25,18 @@ def test_clocks_and_cores_are_laid_out_by_cluster() -> None:
     assert links[f"{cpu}/cpu4/cpufreq"] == "../cpufreq/policy2"
 
 
+def test_a_core_tells_its_caches_where_the_description_knows_them() -> None:
+    files = contents("high")
+    caches = "/sys/devices/system/cpu/cpu7/cache"
+    assert [files[f"{caches}/index2/{name}"] for name in ("level", "type", "size")] == [
+        b"2\n",
+        b"Unified\n",
+        b"2048K\n",
+    ]
+    assert files[f"{caches}/index3/size"] == b"12288K\n"
+    assert not [path for path in contents("low") if "/cache/" in path]
+
+
 def test_cpuinfo_has_a_block_for_every_core() -> None:
     text = tree.cpuinfo(load_profile("low"))
     assert text.startswith("Processor\t: AArch64 Processor rev 0 (aarch64)\nprocessor\t: 0\n")

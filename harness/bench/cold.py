@@ -1,0 +1,110 @@
+"""The cold start: the first use of a model on a phone, which is what people feel.
+
+The model's files are dropped from the phone's page cache, which it proves itself; then the runner, in a process of its
+own, loads the model and answers the prompt with two tokens. What the engine keeps of that (compiled kernels, tuning,
+mapped weights) lies in the work folder, so the run that follows starts warm. It is done once for a configuration, and
+for each cell on a GPU backend, whose caches lie in the cell's own work folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from harness.bench.evidence import ColdStart, Evidence, Objection
+from harness.bench.metrics import possible_ms
+from harness.core.errors import ProbeError
+from harness.core.log import phone_logger
+from harness.core.reasons import Reason
+from harness.payload.probe import Probe, RunSpec
+from harness.payload.store import SLOWEST_HASH_BYTES_PER_S
+from harness.plan.matrix import GPU_MODE, PlannedCell
+from harness.plan.model import Plan
+from harness.runners.events import parse_runner_output
+
+_EVICT_S = 30.0
+# Within a megabyte an engine rewrites headers and clocks; compiled kernels are more.
+_GROWN_BYTES = 1 << 20
+
+
+def wants_cold_start(cell: PlannedCell, plan: Plan) -> bool:
+    """Whether this cell begins with a cold start."""
+    return plan.cold_start and (cell.leads or cell.backend in GPU_MODE)
+
+
+def start_cold(probe: Probe, spec: RunSpec, model_dir: str, model_bytes: int, phone: str) -> ColdStart:
+    """Load the model once from storage.
+
+    Args:
+        probe: the probe on the phone.
+        spec: the run that does it.
+        model_dir: the model's folder on the phone.
+        model_bytes: how much lies in it.
+        phone: its name.
+
+    Raises:
+        PhoneError: the phone or the connection failed.
+    """
+    try:
+        residency = probe.evict(model_dir, _EVICT_S + model_bytes / SLOWEST_HASH_BYTES_PER_S)
+        why_not = "" if residency.is_cold else _why_warm(residency.resident_bytes, residency.errors)
+        told = parse_runner_output(probe.run(spec).stdout)
+    except ProbeError as error:
+        phone_logger(__name__, phone).info("no cold start: %s", error)
+        return ColdStart(why_not=f"the cold start failed: {error.message}")
+    if told.load is None or not told.generations or told.end is None or told.end.status != "ok":
+        return ColdStart(why_not="the cold start did not end well")
+    return ColdStart(told.load, told.generations[0], why_not)
+
+
+def _why_warm(resident_bytes: int | None, errors: object) -> str:
+    if errors:
+        return "not all of the model's files could be dropped from the phone's file cache"
+    if resident_bytes is None:
+        return "the phone does not tell what is in its file cache"
+    return f"{resident_bytes} bytes of the model stayed in the phone's file cache"
+
+
+def cold_spec(spec: RunSpec, argv: tuple[str, ...]) -> RunSpec:
+    """Return the run of the cold start beside the cell's own: same caches, events of its own."""
+    return replace(spec, argv=argv, work_dir=f"{spec.work_dir}/cold-start")
+
+
+def loads_of(evidence: Evidence, nulls: dict[str, str]) -> dict[str, float | None]:
+    """Return the fields of :class:`~harness.store.schema.Metrics` about loading; reasons for nulls go to ``nulls``."""
+    cold, load = evidence.cold, evidence.told.load
+    told: dict[str, float | None] = {"load_cold_ms": None, "first_use_ms": None, "tuning_ms": None}
+    told["load_ms"] = possible_ms(load.load_ms) if load is not None else None
+    nulls["load_ms"] = "the runner told no possible time"
+    if cold is None:
+        asked = evidence.plan.cold_start
+        why = "the first cell of this configuration has it" if asked else "the plan asks for no cold start"
+        nulls.update(dict.fromkeys(("load_cold_ms", "first_use_ms", "tuning_ms"), why))
+    else:
+        told.update(cold.figures)
+        nulls["load_cold_ms"] = nulls["first_use_ms"] = cold.why_not or "the runner told no possible time"
+        nulls["tuning_ms"] = "the runner does not report it"
+    if evidence.cell.backend == "cpu":
+        told["tuning_ms"], nulls["tuning_ms"] = None, "the CPU backend has no tuning step"
+    for name, value in told.items():
+        if value is not None:
+            del nulls[name]
+    return told
+
+
+def caches_are_ours(evidence: Evidence) -> Iterator[Objection]:
+    """The engine found no cache in the cell's fresh work folder but what its own cold start left there."""
+    load = evidence.told.loads[0] if evidence.told.loads else None
+    found = (load.cache_before_bytes or 0) if load is not None else 0
+    if found and evidence.cold is None:
+        yield Objection(Reason.STALE_CACHE, f"{found} bytes of an engine's cache lay in a fresh work folder")
+
+
+def cache_grew(evidence: Evidence) -> str:
+    """Return what a warm run added to the engine's cache: then it was not warm, and is not next time; else ``""``."""
+    load, end = evidence.told.load, evidence.told.end
+    before = load.cache_before_bytes if load is not None else None
+    after = end.cache_after_bytes if end is not None else None
+    if not before or after is None or after - before < _GROWN_BYTES:
+        return ""
+    return f"the engine's cache grew from {before} to {after} bytes in a warm run: it tunes itself again each time"

@@ -1,0 +1,18 @@
+"""What tests of several folders share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def mnn_graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of small ``.mnn`` graphs, made by the engine; ``weights.npz`` holds what is in them."""
+    folder = tmp_path_factory.mktemp("graphs")
+    maker = Path(__file__).with_name("make_mnn_graphs.py")
+    subprocess.run([sys.executable, str(maker), str(folder)], check=True, capture_output=True, timeout=120)
+    return folder
