@@ -27,6 +27,7 @@ def run(make: ModuleType, *samples: dict[str, Any], cpus: int = 8) -> RunLog:
         ([{"cpu": 5, "cpus_allowed": "0-7"}] * 9, (4, 5, 6)),
         ([{"cpu": 5, "cpus_allowed": "4,5"}] * 9, (4, 5)),
         ([{"cpus_allowed": "0-3"}], (0, 1, 2, 3)),
+        ([{"threads_allowed": ("4-5", "6")}], (4, 5, 6)),
         ([{"cpu": 0}] + [{"cpu": 7}] * 20, (7,)),
         ([{"cpu": 0}] * 10 + [{"cpu": 7}] * 10, (0, 1, 2, 3, 7)),
         ([{"cpu": 99, "cpus_allowed": "no list"}], (7,)),
