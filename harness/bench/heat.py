@@ -27,9 +27,9 @@ def thermal_of(evidence: Evidence, facts: Facts, nulls: dict[str, str]) -> Therm
     if not warmth:
         nulls.update(dict.fromkeys(("start_c", "max_c", "zone"), "no skin, battery or CPU zone is readable"))
     explain(nulls, not caps, "clock_ratio_min", "no core's cap and top clock are readable")
-    seen = evidence.throttling
-    explain(nulls, seen.throttled is None, "throttled", "no clock is readable, and too few tokens tell of speed")
-    sustained = evidence.plan.kind == "sustained"
+    seen, sustained = evidence.throttling, evidence.plan.kind == "sustained"
+    throttled = seen.throttled if sustained else bool(why_throttled(evidence)) or seen.throttled
+    explain(nulls, throttled is None, "throttled", "no clock is readable, and too few tokens tell of speed")
     if not sustained:
         nulls.update(dict.fromkeys(_OF_SUSTAINED, "a burst cell has no sustained phase to compare with"))
     else:
@@ -40,7 +40,7 @@ def thermal_of(evidence: Evidence, facts: Facts, nulls: dict[str, str]) -> Therm
         zone=run.sensors.zones[position].type if warmth and position is not None else None,
         status_max=_status_max(evidence, nulls),
         clock_ratio_min=min(caps) if caps else None,
-        throttled=seen.throttled if sustained else bool(why_throttled(evidence)) or seen.throttled,
+        throttled=throttled,
         onset_s=seen.onset_s if sustained else None,
         burst_tps=seen.burst_tps if sustained else None,
         sustained_tps=seen.sustained_tps if sustained else None,
