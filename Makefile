@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN ?= reports/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo test lint check bench bench-overhead soak clean
+.PHONY: demo test lint check bench bench-accuracy bench-overhead soak clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mnn-farm needs Python 3.10 or later; name one: make PYTHON=python3.12")'
@@ -33,6 +33,10 @@ check: lint test
 ## Speeds and ratios as JSON; never part of the tests, since machines are noisy.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
+
+## What records say against known truth, through the whole chain; exit 1 when a bound is missed. On an idle computer.
+bench-accuracy: $(STAMP)
+	@$(BIN)/python -m benchmarks.accuracy
 
 ## What watching costs: the probe's own CPU time (gate: half a percent of one core at 10 Hz) and decode speed with and
 ## without it. Takes about five minutes on a quiet machine.

@@ -28,9 +28,12 @@ from harness.bench.recovery import Ladder, Recovered, worth_a_climb
 from harness.bench.reference import NOT_COMPARED, find_reference
 from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.said import write_answers
+from harness.bench.status import read_status
 from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
+from harness.bench.sustained import SustainedProgress, interval_ms
 from harness.bench.text_rules import text_findings
+from harness.bench.timeline import write_tokens
 from harness.bench.turn import turn
 from harness.bench.validity import judge
 from harness.core.deadline import Deadline
@@ -44,6 +47,7 @@ from harness.payload.probe_events import Event, RunLog
 from harness.phone.battery import Battery
 from harness.phone.charge import read_battery
 from harness.phone.thermal import Meaning, trip_limits
+from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.golden import golden_allowance_s
 from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Cool, Plan
@@ -151,6 +155,7 @@ class Attempt:
             log = LogReader(self._phone.transport, facts.sdk) if self._has_a_log else None
             if log is not None:
                 log.begin()
+            status_before = self._status()
             run = self._run_on_phone(bundle_dir, model_dir, limits)
             evidence = Evidence(
                 cell=account.cell,
@@ -165,6 +170,9 @@ class Attempt:
                 battery_after=self._battery_after(),
                 cold=self._cold,
                 limits=limits,
+                core_max_khz=facts.core_max_khz,
+                status_before=status_before,
+                status_after=self._status(),
             )
             if any(decode_is_below_the_roof(evidence)):  # or the roof was measured too low
                 limits = replace(limits, bandwidth=session.bandwidth(again=True))
@@ -176,6 +184,7 @@ class Attempt:
         account.evidence = replace(evidence, limits=limits, reference=found.reference, reference_why=found.why)
         account.notes += [*found.findings, *text_findings(account.evidence)]
         write_answers(account.evidence, self._plan, account.raw_dir() / "answers.jsonl")
+        self._keep_timeline(account.evidence)
         grew = cache_grew(account.evidence)
         if grew:
             account.note("tuning_cache_grew", grew, warning=True)
@@ -185,6 +194,14 @@ class Attempt:
     def _has_a_log(self) -> bool:
         facts = self._phone.facts
         return facts.sdk is not None or facts.android_release is not None
+
+    def _keep_timeline(self, evidence: Evidence) -> None:
+        """Keep every token's moment, and what was noticed about the phone's speed."""
+        account = self._account
+        if evidence.timeline.tokens:
+            write_tokens(account.raw_dir() / "tokens.csv", evidence.timeline)
+        for note in evidence.throttling.notes:
+            account.note("speed", note)
 
     def _bring_payloads(self) -> tuple[str, str]:
         session, model = self._session, self._account.model
@@ -210,6 +227,7 @@ class Attempt:
             argv=argv,
             work_dir=work,
             deadline_s=self._plan.cell_timeout_s + golden_allowance_s(account.cell, self._plan),
+            interval_ms=interval_ms(self._plan.duration_s),
             silence_s=self._plan.silence_s,
             trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
@@ -260,13 +278,18 @@ class Attempt:
         return start_cold(self._phone.probe, cold, model_dir, account.model.folder.size, self._phone.name)
 
     def _watching(self) -> Callable[[Event], None]:
-        progress = Progress(self._session.say, self._account.cell, self._plan)
+        of_kind = Progress if self._plan.duration_s is None else SustainedProgress
+        progress = of_kind(self._session.say, self._account.cell, self._plan)
 
         def on_event(event: Event) -> None:
             progress(event)
             self._session.watch(event)
 
         return on_event
+
+    def _status(self) -> Status:
+        """Ask for the thermal status where there is an Android, which is where the battery was read."""
+        return NOT_ASKED if self._session.battery is None else read_status(self._phone.transport)
 
     def _battery_after(self) -> Battery | None:
         """Read the battery where it was read before; a phone that was lost just now costs only this figure."""

@@ -21,7 +21,8 @@ def estimate_s(cell: PlannedCell, plan: Plan, model: ModelFolder, tier: TierName
     token_s = max(model.weight_bytes / _BYTES_PER_S[tier], _LEAST_MS_PER_TOKEN / 1000)
     read_tokens = cell.context_tokens + cell.prompt_tokens
     generation_s = read_tokens * token_s / _PREFILL_SPEEDUP + cell.generate_tokens * token_s
-    timed_s = plan.duration_s if plan.duration_s is not None else plan.repeats * generation_s
+    # A sustained cell does not cut off the generation that is under way when its time is over.
+    timed_s = plan.duration_s + generation_s / 2 if plan.duration_s is not None else plan.repeats * generation_s
     asked_s = sum(ask.max_tokens for ask in questions_of(cell, plan)) * token_s
     load_s = _START_S + plan.load_rounds * model.weight_bytes / _LOAD_BYTES_PER_S
     return load_s + plan.warmups * generation_s + timed_s + asked_s

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from harness.bench.limits import Limits
 from harness.bench.match import Reference
 from harness.bench.metrics import possible_ms
 from harness.bench.phone_log import NOT_READ, engine_lines
+from harness.bench.throttle import Throttling, throttling_of
+from harness.bench.timeline import Timeline, timeline_of
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.phone.battery import Battery
+from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.events import Generation, Load, RunnerLog
@@ -44,7 +48,7 @@ class Evidence:
     ``phone_log_gap`` why it cannot tell everything, if so; ``stood_still`` that it told nothing for so long that the
     phone had to be woken; ``cold`` the cold start before it, where there was one; ``limits`` what was known of
     the phone's memory and cores before; ``reference`` is what the same model says on this computer, ``reference_why``
-    why that is not known.
+    why that is not known; ``core_max_khz`` the top clock of each core.
     """
 
     cell: PlannedCell
@@ -63,11 +67,25 @@ class Evidence:
     reference_why: str = "the plan compares with no reference"
     cold: ColdStart | None = None
     limits: Limits = field(default_factory=Limits)
+    core_max_khz: Mapping[int, int | None] = field(default_factory=dict)
+    status_before: Status = NOT_ASKED
+    status_after: Status = NOT_ASKED
 
     @property
     def timed(self) -> tuple[Generation, ...]:
         """The timed generations."""
         return self.told.of_kind("timed")
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Every token with its moment and what the sensors said then."""
+        return timeline_of(self.run, self.told.generations, self.core_max_khz)
+
+    @cached_property
+    def throttling(self) -> Throttling:
+        """What became of the speed over the run, and why."""
+        statuses = (self.status_before.value, self.status_after.value)
+        return throttling_of(self.timeline, backend=self.cell.backend, statuses=statuses)
 
     @property
     def wall_ms(self) -> float | None:

@@ -3,46 +3,86 @@
 from __future__ import annotations
 
 from harness.bench.evidence import Evidence, explain
-from harness.bench.steady import THROTTLED_CAP, lowest_cap_ratio
+from harness.bench.sensed import lead_of
+from harness.bench.steady import why_throttled
+from harness.bench.throttle import Throttling
+from harness.bench.timeline import curve_of
 from harness.phone.facts import Facts
-from harness.phone.thermal import celsius, leading_zone
+from harness.runners.events import Generation
 from harness.store.schema import Thermal
 
 _NO_BATTERY = "the battery was not read"
+_OF_SUSTAINED = ("onset_s", "burst_tps", "sustained_tps", "sustained_ratio")
 
 
 def thermal_of(evidence: Evidence, facts: Facts, nulls: dict[str, str]) -> Thermal | None:
-    """Summarise temperatures and clocks over the run; reasons for nulls go to ``nulls``."""
+    """Summarise temperatures, clocks and speed over the run; reasons for nulls go to ``nulls``."""
     run = evidence.run
     if run.sensors is None or not run.samples:
         return None
-    types = [zone.type for zone in run.sensors.zones]
-    rows = [sample.milli_c for sample in run.samples if any(raw is not None for raw in sample.milli_c)]
-    position = leading_zone(types, rows[0]) if rows else None
-    series: list[float] = []
-    if position is not None:
-        readings = (celsius(types[position], row[position]) for row in rows if position < len(row))
-        series = [value for value in readings if value is not None]
-    if not series:
+    position = lead_of(run)
+    states = evidence.timeline.states
+    warmth = [state.lead_c for state in states if state.lead_c is not None]
+    end_ns = evidence.timeline.timed_end_ns
+    while_timed = [state for state in states if end_ns is None or state.at_ns <= end_ns]
+    caps = [state.cap_ratio for state in while_timed if state.cap_ratio is not None]
+    if not warmth:
         nulls.update(dict.fromkeys(("start_c", "max_c", "zone"), "no skin, battery or CPU zone is readable"))
-    tops = [facts.core_max_khz.get(cpu) for cpu in run.sensors.cpus]
-    caps = [cap / top for sample in run.samples for cap, top in zip(sample.cap_khz, tops, strict=False) if cap and top]
-    fell = lowest_cap_ratio(run)
     explain(nulls, not caps, "clock_ratio_min", "no core's cap and top clock are readable")
-    explain(nulls, fell is None, "throttled", "no core's clock is readable")
+    seen, sustained = evidence.throttling, evidence.plan.kind == "sustained"
+    throttled = seen.throttled if sustained else bool(why_throttled(evidence)) or seen.throttled
+    explain(nulls, throttled is None, "throttled", "no clock is readable, and too few tokens tell of speed")
+    if not sustained:
+        nulls.update(dict.fromkeys(_OF_SUSTAINED, "a burst cell has no sustained phase to compare with"))
+    else:
+        _explain_sustained(seen, nulls)
     return Thermal(
-        start_c=series[0] if series else None,
-        max_c=max(series) if series else None,
-        zone=types[position] if series and position is not None else None,
-        status_max=None,
+        start_c=warmth[0] if warmth else None,
+        max_c=max(warmth) if warmth else None,
+        zone=run.sensors.zones[position].type if warmth and position is not None else None,
+        status_max=_status_max(evidence, nulls),
         clock_ratio_min=min(caps) if caps else None,
-        throttled=None if fell is None else fell < THROTTLED_CAP,
-        onset_s=None,
-        burst_tps=None,
-        sustained_tps=None,
-        sustained_ratio=None,
+        throttled=throttled,
+        onset_s=seen.onset_s if sustained else None,
+        burst_tps=seen.burst_tps if sustained else None,
+        sustained_tps=seen.sustained_tps if sustained else None,
+        sustained_ratio=seen.sustained_ratio if sustained else None,
         plugged=plugged(evidence, nulls),
+        judged_by=seen.judged_by,
+        curve=curve_of(evidence.timeline) if sustained else (),
     )
+
+
+def _explain_sustained(seen: Throttling, nulls: dict[str, str]) -> None:
+    explain(nulls, seen.onset_s is None, "onset_s", "it did not throttle" if seen.throttled is False else "not known")
+    for name in ("burst_tps", "sustained_tps"):
+        explain(nulls, getattr(seen, name) is None, name, "too few tokens were timed")
+    explain(nulls, seen.sustained_ratio is None, "sustained_ratio", "burst and sustained speed are not both known")
+
+
+def _status_max(evidence: Evidence, nulls: dict[str, str]) -> int | None:
+    asked = (evidence.status_before, evidence.status_after)
+    known = [status.value for status in asked if status.value is not None]
+    explain(nulls, not known, "status_max", asked[1].why or "the thermal service told none")
+    return max(known, default=None)
+
+
+def counted(evidence: Evidence) -> tuple[Generation, ...]:
+    """Return the timed generations that a record's figures are made of: all; of a sustained cell those at its end.
+
+    A sustained cell measures what is left of a phone's speed: the generations that were submitted in the last quarter
+    of its time (and after the onset of throttling), at least the last one.
+    """
+    if evidence.plan.kind != "sustained":
+        return evidence.timed
+    tail_s, timeline = evidence.throttling.tail_s, evidence.timeline
+    begun_s = {
+        token.generation: timeline.since_s(token.at_ns) - token.took_ms / 1000
+        for token in timeline.timed
+        if token.position == 0
+    }
+    late = [one for one in evidence.timed if tail_s is not None and begun_s.get(one.index, -1.0) >= tail_s]
+    return tuple(late) or evidence.timed[-1:]
 
 
 def plugged(evidence: Evidence, nulls: dict[str, str]) -> bool | None:

@@ -29,16 +29,6 @@ class Span:
         return [sample for sample in run.samples if self.begin_ns <= sample.mono_ns <= self.end_ns]
 
 
-def stamped_lines(run: RunLog) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of stdout, each with the time at which its end was read, in ns."""
-    pending = b""
-    for output in run.outputs:
-        if output.fd == 1:
-            *lines, pending = (pending + output.data).split(b"\n")
-            for line in lines:
-                yield output.mono_ns, line
-
-
 def timed_span(evidence: Evidence) -> Span | None:
     """Return the time from the first timed generation's prompt to the last one's end; ``None`` when there is none."""
     timed = evidence.timed
@@ -75,7 +65,7 @@ def timed_ends_ns(evidence: Evidence) -> list[int]:
 
 
 def _told(run: RunLog) -> Iterator[tuple[int, Generation | Load]]:
-    for read_ns, line in stamped_lines(run):
+    for read_ns, line in run.stamped_lines():
         log = parse_runner_output(line)
         yield from ((read_ns, load) for load in log.loads)
         yield from ((read_ns, generation) for generation in log.generations)

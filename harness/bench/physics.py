@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 
-from harness.bench.moments import stamped_lines
 from harness.payload.probe_events import RunLog
 from harness.runners.events import Generation
 
@@ -78,7 +77,7 @@ def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
     but generate (before the first, an engine may still tune itself): one that claims half of that time or less, or
     milliseconds that are seconds, is not believed.
     """
-    stamps_ns = [mono_ns for mono_ns, line in stamped_lines(run) if _GENERATION.search(line)]
+    stamps_ns = [mono_ns for mono_ns, line in run.stamped_lines() if _GENERATION.search(line)]
     if not stamps_ns:
         return ""
     took_ms = (stamps_ns[-1] - stamps_ns[0]) / 1e6

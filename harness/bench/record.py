@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.bench.cold import loads_of
 from harness.bench.evidence import Evidence, Objection, explain
-from harness.bench.heat import battery_drop_pct
+from harness.bench.heat import battery_drop_pct, counted
 from harness.bench.memory import memory_of, remarks_on_memory
 from harness.bench.metrics import (
     P95_SAMPLES,
@@ -26,17 +26,12 @@ from harness.store.schema import Finding, Metrics, Sample
 ALWAYS_NULL = {
     "peak_gpu_bytes": "no readable counter on this phone",
     "roofline_ratio": "the phone's memory bandwidth was not measured",
-    "status_max": "the thermal service was not asked",
-    "onset_s": "a burst cell looks for no onset",
-    "burst_tps": "a burst cell has no sustained phase to compare with",
-    "sustained_tps": "a burst cell has no sustained phase",
-    "sustained_ratio": "a burst cell has no sustained phase",
 }
 
 
 def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
     """Summarise the timed generations; reasons for nulls go to ``nulls``."""
-    timed = [generation for generation in evidence.timed if _usable(generation)]
+    timed = [generation for generation in counted(evidence) if _usable(generation)]
     if not timed or evidence.told.load is None:
         return None
     ttft = latency([generation.ttft_ms for generation in timed])

@@ -1,4 +1,7 @@
-"""Rules about the phone while it measured: cool, awake and at its own speed."""
+"""Rules about the phone while it measured: cool, awake and, in a burst cell, at its own speed.
+
+In a sustained cell throttling is the result and no objection; a hot start is one in both.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import itertools
 from collections.abc import Iterator
 
 from harness.bench.evidence import Evidence, Objection
+from harness.bench.throttle import CAP_FELL
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 
@@ -13,11 +17,10 @@ from harness.payload.probe_events import RunLog
 _SLEEP_MS = 100.0
 # The probe sleeps between its samples and does little: a phone that lets it wait for so long let everything wait.
 _STANDSTILL_MS = 2000.0
-THROTTLED_CAP = 0.97
 
 
 def phone_was_steady(evidence: Evidence) -> Iterator[Objection]:
-    """The phone started cool, did not sleep and did not lower its clocks."""
+    """The phone started cool, did not sleep and, in a burst cell, did not throttle."""
     if evidence.started_hot:
         yield Objection(Reason.HOT_START, evidence.started_hot)
     start, end = evidence.run.start, evidence.run.end
@@ -28,9 +31,18 @@ def phone_was_steady(evidence: Evidence) -> Iterator[Objection]:
     still_ms = longest_standstill_ms(evidence.run)
     if still_ms > _STANDSTILL_MS or evidence.stood_still:
         yield Objection(Reason.SUSPENDED, f"the phone stood still for {still_ms:.0f} ms during the run")
-    fell = lowest_cap_ratio(evidence.run)
-    if fell is not None and fell < THROTTLED_CAP:
-        yield Objection(Reason.THROTTLED, f"the clock's cap fell to {fell:.0%} of what it was at the start")
+    throttled = why_throttled(evidence)
+    if throttled and evidence.plan.kind != "sustained":
+        yield Objection(Reason.THROTTLED, throttled)
+
+
+def why_throttled(evidence: Evidence) -> str:
+    """Return by what a burst cell was throttled, ``""`` if it was not: any core's cap at its end, or the judgement."""
+    seen = evidence.throttling
+    fell = last_cap_ratio(evidence.run, evidence.timeline.timed_end_ns)
+    if fell is not None and fell < CAP_FELL:
+        return f"the clock's cap fell to {fell:.0%} of what it was at the start"
+    return f"it throttled after {seen.onset_s:.1f} s, judged by {seen.judged_by}" if seen.throttled else ""
 
 
 def longest_standstill_ms(run: RunLog) -> float:
@@ -42,11 +54,16 @@ def longest_standstill_ms(run: RunLog) -> float:
     return max(0.0, max(gaps, default=0.0) - run.start.interval_ms)
 
 
-def lowest_cap_ratio(run: RunLog) -> float | None:
-    """Return the lowest cap of any core's clock relative to its own at the start; ``None`` when none is readable."""
-    caps = [sample.cap_khz for sample in run.samples if any(sample.cap_khz)]
-    if not caps:
+def last_cap_ratio(run: RunLog, until_ns: int | None = None) -> float | None:
+    """Return any core's cap at the end relative to its own at the start, the lowest; ``None`` when none is readable.
+
+    The end is the first sample after ``until_ns``, when the last timed token was there: a phone that throttles over the
+    questions which follow was at its own speed while it was timed.
+    """
+    samples = [sample for sample in run.samples if any(sample.cap_khz)]
+    if not samples:
         return None
-    first = caps[0]
-    ratios = [now / then for row in caps for now, then in zip(row, first, strict=False) if now and then]
-    return min(ratios) if ratios else None
+    late = (sample for sample in samples if until_ns is not None and sample.mono_ns >= until_ns)
+    last = next(late, samples[-1])
+    ratios = [now / then for now, then in zip(last.cap_khz, samples[0].cap_khz, strict=False) if now and then]
+    return min(ratios, default=None)

@@ -7,7 +7,7 @@ Output comes back as bytes; names and paths are decoded as UTF-8, odd bytes kept
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.payload.probe_fields import Fields, Numbers, load_line
@@ -336,6 +336,15 @@ class RunLog:
     def stderr(self) -> bytes:
         """All that the command wrote to stderr."""
         return b"".join(output.data for output in self.outputs if output.fd == 2)
+
+    def stamped_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines of stdout, each with the time at which its end was read, CLOCK_MONOTONIC in ns."""
+        pending = b""
+        for output in self.outputs:
+            if output.fd == 1:
+                *lines, pending = (pending + output.data).split(b"\n")
+                for line in lines:
+                    yield output.mono_ns, line
 
     @property
     def min_available_bytes(self) -> int | None:

@@ -39,6 +39,17 @@ _KEY = re.compile(r"(?:^|,)\s*(?:m(?=[A-Z])|\.)?([A-Za-z]\w*)\s*[=:]\s*")
 
 
 @dataclass(frozen=True)
+class Status:
+    """The overall status, 0 (none) to 6 (shutdown), or why it is not known."""
+
+    value: int | None = None
+    why: str = ""
+
+
+NOT_ASKED = Status(None, "the thermal service was not asked")
+
+
+@dataclass(frozen=True)
 class Sensor:
     """A sensor of the vendor's. ``celsius`` is ``None`` for none there, for nonsense and for what is no temperature."""
 

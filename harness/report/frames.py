@@ -122,6 +122,9 @@ MEASURED: Final = (
     Column("max_c", _FIGURE, "thermal", "max_c", ""),
     Column("zone", _TEXT, "thermal", "zone", "thermal zone of the two before"),
     Column("throttled", _FLAG, "thermal", "throttled", ""),
+    Column("onset_s", _FIGURE, "thermal", "onset_s", "throttled from then on, s since the first timed prompt"),
+    Column("burst_tps", _FIGURE, "thermal", "burst_tps", "decode speed of a sustained cell until it throttled"),
+    Column("sustained_tps", _FIGURE, "thermal", "sustained_tps", "in its last quarter"),
     Column("sustained_ratio", _FIGURE, "thermal", "sustained_ratio", "sustained over burst speed"),
 )
 

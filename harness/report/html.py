@@ -25,6 +25,7 @@ from harness.report.fleet import fleet_table
 from harness.report.limits import phone_limits
 from harness.report.meanwhile import events
 from harness.report.recommend_text import choices_of, tables_of, tolerance_of
+from harness.report.soak import soaks
 from harness.report.summary import headline
 from harness.report.text import listing, number, plural, visible
 from harness.report.threads import speed_up_in_words
@@ -94,6 +95,7 @@ def report_html(
             tolerance=tolerance_of(info.plan),
             chart=chart,
             figure=Markup(for_script(chart.figure)) if chart.figure else None,  # noqa: S704 -- escaped by for_script
+            soaks=soaks(records, labels),
             tables=tables,
             limits={
                 table.anchor: phone_limits(info, group) for table, group in zip(tables, groups.values(), strict=True)

@@ -18,7 +18,7 @@ from harness.core.errors import (
     UnauthorizedError,
 )
 from harness.core.log import phone_logger
-from harness.selfcheck import afterwards, alone, basics, cores, state, steady, system, truth
+from harness.selfcheck import afterwards, alone, basics, cores, slowdown, state, steady, system, truth
 from harness.selfcheck.result import Check, Finding, NotCheckableError, Outcome, Result, broken, holds, unknown, untried
 from harness.selfcheck.state import put_back
 from harness.selfcheck.subject import RETURN_S, Subject
@@ -32,7 +32,7 @@ _THEN = (
     *system.CHECKS,
 )
 # In the state in which phones are measured.
-_MEASURED = (state.BEFORE, *truth.CHECKS, *cores.CHECKS, *alone.CHECKS, state.AFTER)
+_MEASURED = (state.BEFORE, *truth.CHECKS, *slowdown.CHECKS, *cores.CHECKS, *alone.CHECKS, state.AFTER)
 
 
 @contextlib.contextmanager

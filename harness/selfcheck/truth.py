@@ -25,7 +25,10 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: what was ordered, what was measured, and between which bounds it has to lie."""
+    """One figure: what was ordered, what was measured, and between which bounds it has to lie.
+
+    ``digits`` after the decimal point are shown.
+    """
 
     name: str
     unit: str
@@ -33,6 +36,7 @@ class Figure:
     measured: float | None
     least: float
     most: float
+    digits: int = 1
 
     @property
     def agrees(self) -> bool:
@@ -40,8 +44,8 @@ class Figure:
         return self.measured is not None and self.least <= self.measured <= self.most
 
     def __str__(self) -> str:
-        measured = "nothing" if self.measured is None else f"{self.measured:.1f}"
-        return f"{self.name} {round(self.ordered, 1):g} → {measured} {self.unit}"
+        measured = "nothing" if self.measured is None else f"{self.measured:.{self.digits}f}"
+        return f"{self.name} {round(self.ordered, self.digits):g} → {measured} {self.unit}".rstrip()
 
 
 def time_ms(name: str, ordered: float, measured: float | None) -> Figure:
@@ -95,7 +99,7 @@ def _times(subject: Subject) -> Finding:
         run = subject.run(f"truth-{attempt}", subject.spec("truth", _command(subject), 60))
         told = parse_runner_output(run.stdout)
         if run.end is None or run.end.exit_code != 0 or told.end is None:
-            return broken(f"the synthetic runner did not end as told ({_end_of(run)})")
+            return broken(f"the synthetic runner did not end as told ({end_of(run)})")
         seen = figures(run, told)
         said = ", ".join(map(str, seen))
         measured = {figure.name: figure.measured for figure in seen}
@@ -111,7 +115,7 @@ def _peak(subject: Subject) -> Finding:
     argv = _command(subject, "--synthetic", f"peak_mb={_PEAK_MB}", repeats=1)
     run = subject.run("peak", subject.spec("peak", argv, 60))
     if run.end is None or run.end.exit_code != 0:
-        return broken(f"the synthetic runner did not end as told ({_end_of(run)})")
+        return broken(f"the synthetic runner did not end as told ({end_of(run)})")
     kernel, status = run.end.maxrss_bytes, run.peak("hwm_bytes")
     said = f"ordered {_PEAK_MB} MiB; the kernel's peak {_mib(kernel)}, VmHWM in samples {_mib(status)}"
     measured = {"maxrss_bytes": kernel, "hwm_bytes": status}
@@ -126,7 +130,8 @@ def _mib(count: int | None) -> str:
     return "not told" if count is None else f"{count / _MIB:.1f} MiB"
 
 
-def _end_of(run: RunLog) -> str:
+def end_of(run: RunLog) -> str:
+    """Return how a run ended, and the end of what it said about that."""
     if run.end is None:
         return "no end"
     said = run.stderr.decode("utf-8", "replace").strip()[-200:]

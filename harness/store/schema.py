@@ -163,6 +163,9 @@ class TokenTimes(_Frozen):
 class Metrics(_Frozen):
     """What was measured. Speeds in tok/s, sizes in bytes, times in ms.
 
+    Of a sustained cell the times and speeds are those of the generations in its last quarter (see ``Thermal``): what is
+    left of the phone's speed; all generations stand in ``samples``.
+
     ``load_cold_ms`` is the first load, with the model's files out of the phone's file cache, ``first_use_ms`` from its
     begin to the first token of the first answer, ``load_ms`` a load with all caches warm. ``baseline_rss_bytes`` is
     what the runner held before it loaded the model, ``growth_bytes`` what each further generation added,
@@ -204,10 +207,12 @@ class CurvePoint(_Frozen):
 
 
 class Thermal(_Frozen):
-    """Temperatures in °C of ``zone``; ``clock_ratio_min`` of the fastest cluster's cap to its top clock.
+    """Temperatures in °C of ``zone``; ``clock_ratio_min`` of the busy cores' lowest cap to their top clock.
 
-    ``judged_by`` names what throttling was judged by, e.g. ``speed, clocks``. ``curve`` is the run in at most 120
-    stretches; every token, with what the sensors said then, lies in ``raw``.
+    ``status_max`` is the higher of Android's thermal status before and after the run. ``judged_by`` names what
+    throttling was judged by, e.g. ``speed, clocks`` or ``speed alone``. Of sustained cells only: ``onset_s`` since the
+    first timed prompt; ``burst_tps`` until it, ``sustained_tps`` in the last quarter, both over decode time; ``curve``
+    is the run in at most 120 stretches. Every token of any cell, with what the sensors said then, lies in ``raw``.
     """
 
     start_c: float | None

@@ -18,7 +18,7 @@ The governor looks at the chip every ``step_s``: at ``trip_c`` or above it goes 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.virtual.traits import Heat
 
@@ -31,6 +31,22 @@ def seconds_to_trip(heat: Heat, busy_cores: float) -> float:
     target = heat.chip_c_per_watt * heat.watts_per_core * busy_cores
     needed = heat.trip_c - heat.idle_c
     return -heat.chip_tau_s * math.log(1 - needed / target) if target > needed else math.inf
+
+
+def trip_under_load(heat: Heat, load: Iterable[tuple[float, float]], chip_rise_c: float = 0.0) -> float:
+    """Return after how many seconds a phone throttles under a load that changes; infinite if it never does.
+
+    ``load`` is a sequence of spans: how long in s (short, see :meth:`HeatModel.advance`) and how many cores were busy;
+    ``chip_rise_c`` is how much warmer than idle the chip is at first.
+    """
+    model, now_s = HeatModel(heat), 0.0
+    model.chip_rise_c = chip_rise_c
+    for seconds, busy_cores in load:
+        model.advance(seconds, busy_cores)
+        now_s += seconds
+        if model.step:
+            return now_s
+    return math.inf
 
 
 class HeatModel:

@@ -125,3 +125,14 @@ def test_a_script_that_is_not_ours_is_refused_and_the_console_says_so(make: Modu
     seen = browse(page, tmp_path)
     assert "<title>owned" not in seen.dom
     assert any("Content Security Policy" in line for line in seen.console)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_curves_of_a_soak_are_drawn_without_a_script_of_their_own(
+    make: ModuleType, tmp_path: Path, dark: bool
+) -> None:
+    cells = [make.sustained(), make.sustained("birch", points=make.curve(sensors=False))]
+    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), cells)), tmp_path, width=900, dark=dark)
+    assert seen.console == []
+    assert len(re.findall(r'<polyline class="curve', seen.drawn)) == 4
+    assert seen.drawn.count("onset 60.4 s") == 2

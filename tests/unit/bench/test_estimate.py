@@ -50,3 +50,10 @@ def test_a_sustained_cell_takes_the_time_it_is_given(make: ModuleType) -> None:
 
 def test_the_smallest_model_is_bound_by_the_engine(make: ModuleType) -> None:
     assert seconds(make, weights=1, ask=[]) == pytest.approx(1.5 + 3 * (8 * 0.002 / 5 + 32 * 0.002))
+
+
+def test_a_sustained_cell_takes_its_duration_and_finishes_its_last_generation(make: ModuleType) -> None:
+    # load 1.5 + 3.33, a warm-up of 3.36, ten minutes and half a generation
+    soak = {"kind": "sustained", "duration_s": 600.0, "cell_timeout_s": 900.0, "ask": []}
+    assert seconds(make, **soak) == pytest.approx(4.8333 + 3.36 + 600 + 1.68, abs=0.01)
+    assert seconds(make, **soak, repeats=50) == seconds(make, **soak)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.bench.steady import lowest_cap_ratio
+from harness.bench.steady import last_cap_ratio
 from harness.bench.text_rules import repeated_loop
 from harness.bench.validity import judge
 from harness.core.reasons import Reason
@@ -642,18 +642,41 @@ def test_sleep_is_the_gap_between_the_two_clocks(make: ModuleType, slept_ms: flo
         ((), []),
     ],
 )
-def test_a_cap_that_falls_during_a_burst_cell_is_refused(
+def test_a_cap_that_is_lower_at_the_end_of_a_burst_cell_is_refused(
     make: ModuleType, later: tuple[int | None, ...], codes: list[str]
 ) -> None:
-    samples = (make.sample(), make.sample(cap_khz=later), make.sample())
-    assert make.codes(make.evidence(samples=samples)) == codes
+    assert make.codes(make.evidence(samples=(make.sample(), make.sample(cap_khz=later)))) == codes
+
+
+def test_a_cap_that_fell_for_a_moment_without_effect_is_no_objection(make: ModuleType) -> None:
+    samples = (make.sample(), make.sample(cap_khz=(900_000, 1_200_000)), make.sample())
+    assert make.codes(make.evidence(samples=samples)) == []
 
 
 def test_a_cap_is_compared_with_its_own_core_at_the_start(make: ModuleType) -> None:
-    rows = ((None, None), (1_000, 2_000), (1_000, 1_500), (800, 2_000))
-    assert lowest_cap_ratio(make.run(samples=tuple(make.sample(cap_khz=row) for row in rows))) == 0.75
-    assert lowest_cap_ratio(make.run(samples=())) is None
-    assert lowest_cap_ratio(make.run(samples=(make.sample(cap_khz=(None, 0)),))) is None
+    rows = ((None, None), (1_000, 2_000), (1_000, 1_500), (800, 2_000), (None, None))
+    assert last_cap_ratio(make.run(samples=tuple(make.sample(cap_khz=row) for row in rows))) == 0.8
+    assert last_cap_ratio(make.run(samples=())) is None
+    assert last_cap_ratio(make.run(samples=(make.sample(cap_khz=(None, 0)),))) is None
+
+
+def test_a_cap_that_falls_over_the_questions_throttled_nothing_that_was_timed(make: ModuleType) -> None:
+    fell = (1_800_000, 1_200_000)
+
+    def told_when(told: list[dict[str, Any]]) -> None:
+        for event, begun_ms in zip(told[2:6], (400, 1100, 1800, 2500), strict=True):
+            event["begun_ns"] = begun_ms * 1_000_000
+
+    def verdict(first_fallen_ms: int) -> list[str]:
+        samples = tuple(
+            make.sample(mono_ns=ms * 1_000_000, **({"cap_khz": fell} if ms >= first_fallen_ms else {}))
+            for ms in range(0, 4000, 100)
+        )
+        return list(make.codes(make.evidence(bend=told_when, samples=samples)))
+
+    # The last timed token comes 674 ms after 1800.
+    assert verdict(2400) == ["throttled"]
+    assert verdict(2600) == []
 
 
 def test_spread_is_judged_only_where_the_plan_sets_a_limit(make: ModuleType) -> None:

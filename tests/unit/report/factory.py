@@ -279,3 +279,42 @@ def run_folder(path: Path, head: RunInfo, records: list[CellRecord]) -> Path:
     for each in records:
         folder.append(each)
     return path
+
+
+THROTTLED: dict[str, Any] = {
+    "start_c": 31.0,
+    "max_c": 47.5,
+    "zone": "skin-therm",
+    "status_max": 2,
+    "clock_ratio_min": 0.6,
+    "throttled": True,
+    "onset_s": 60.4,
+    "burst_tps": 50.0,
+    "sustained_tps": 30.0,
+    "sustained_ratio": 0.6,
+    "plugged": False,
+    "judged_by": "speed, clocks, heat, status",
+}
+
+
+def curve(*, sensors: bool = True) -> list[dict[str, Any]]:
+    """Return two minutes, of which the second is slow."""
+    return [
+        {
+            "t_s": 5.0 * n,
+            "decode_tps": 50.0 if n < 12 else 30.0,
+            "celsius": 31.0 + n / 2 if sensors else None,
+            "clock_ratio": (1.0 if n < 12 else 0.6) if sensors else None,
+        }
+        for n in range(24)
+    ]
+
+
+def sustained(
+    name: str = "atlas", *, points: list[dict[str, Any]] | None = None, reason: Reason | None = None, **thermal: Any
+) -> CellRecord:
+    """Return a sustained cell that throttled; ``thermal`` replaces fields of that section."""
+    body = {**THROTTLED, "curve": curve() if points is None else points, **thermal}
+    base = record(name, config={"kind": "sustained", "duration_s": 120.0}, reason=reason)
+    nulls = {**base.nulls, **{key: f"no {key}" for key, value in body.items() if value is None}}
+    return CellRecord.model_validate({**base.model_dump(by_alias=True), "thermal": body, "nulls": nulls})

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from harness.virtual.heat import HeatModel, seconds_to_trip, thermal_status
+from harness.virtual.heat import HeatModel, seconds_to_trip, thermal_status, trip_under_load
 from harness.virtual.profile import load_profile, profile_names
 from harness.virtual.traits import Heat
 
@@ -103,7 +103,21 @@ def test_the_status_is_the_highest_limit_that_was_reached() -> None:
     assert [thermal_status(limits, celsius) for celsius in (37.9, 38.0, 43.9, 50.0, 60.0)] == [0, 1, 2, 3, 6]
 
 
-@pytest.mark.parametrize("name", [name for name in profile_names() if name != "low-hot"])
+@pytest.mark.parametrize("load", [1.0, 2.0])
+def test_the_second_of_throttling_under_a_load_is_that_of_the_equation(load: float) -> None:
+    spans = [(TICK_S, load)] * 4000
+    assert trip_under_load(HEAT, spans) == pytest.approx(seconds_to_trip(HEAT, load), abs=2 * TICK_S)
+    assert trip_under_load(HEAT, spans, chip_rise_c=10.0) < 0.75 * trip_under_load(HEAT, spans)
+
+
+def test_a_load_that_pauses_throttles_later_or_never() -> None:
+    steady = trip_under_load(HEAT, [(TICK_S, 1.0)] * 4000)
+    assert trip_under_load(HEAT, [(TICK_S, 1.0), (TICK_S, 0.4)] * 4000) > 1.3 * steady
+    assert trip_under_load(HEAT, [(TICK_S, 0.5)] * 4000) == math.inf
+
+
+# Phones that are there to get hot.
+@pytest.mark.parametrize("name", [name for name in profile_names() if not name.endswith(("-hot", "-soak", "-quick"))])
 def test_a_short_plan_on_an_idle_phone_starts_cool_and_is_not_throttled(name: str) -> None:
     model = HeatModel(load_profile(name).heat)
     run(model, 25, 2.0)

@@ -56,5 +56,7 @@ def test_too_many_phones_together_are_refused() -> None:
 def test_the_provider_checks_words_without_starting_anything() -> None:
     provider = VirtualPhones()
     assert provider.check("high*2") is None
-    assert "high, high-opencl, kirin, low, low-hot, mid, tensor" in (provider.check("pixel") or "")
+    assert "high, high-opencl, kirin, low, low-hot, mid, mid-soak, mid-soak-quick, tensor" in (
+        provider.check("pixel") or ""
+    )
     provider.stop()
