@@ -55,13 +55,14 @@ class Measured:
         """When the runner said its first words, which is when its own clock starts, by that of :attr:`Heated`."""
         return (self.run.outputs[0].mono_ns - self.first_prompt_ns) / 1e9
 
-    def busy(self) -> list[tuple[float, float]]:
+    def busy(self, first: int = 0) -> list[tuple[float, float]]:
         """Return the load of a phone at its full clock, as the probe saw it: spans in s and the cores that were busy.
 
-        Once a cap has fallen the load is what throttling left of it: from there on it is taken for what it was before.
+        It begins with the sample ``first``. Once a cap has fallen the load is what throttling left of it: from there on
+        it is taken for what it was before.
         """
         spans: list[tuple[float, float]] = []
-        for before, after in pairwise(self.run.samples):
+        for before, after in pairwise(self.run.samples[first:]):
             if after.cap_khz != self.run.samples[0].cap_khz:
                 break
             seconds = (after.mono_ns - before.mono_ns) / 1e9
@@ -86,18 +87,25 @@ class Measured:
             if sample.processes
         ]
 
-    def _chip_rise_c(self, profile: Profile) -> float:
-        """Return how warm the chip was at first, by a zone that shows it as it is."""
-        assert self.run.sensors is not None  # noqa: S101  every run tells its sensors
-        raws = {zone.type: raw for zone, raw in zip(self.run.sensors.zones, self.run.samples[0].milli_c, strict=False)}
-        shown = (zone for zone in profile.zones if zone.node == "chip" and zone.gain == 1.0)
-        rises = ((raw - zone.raw) / zone.per_degree for zone in shown if (raw := raws.get(zone.type)) is not None)
-        return max(0.0, next(rises))
-
     def modelled_onset_s(self, profile: Profile) -> float:
-        """Return when the model throttles under this load, in s since the first timed prompt."""
-        lead_s = (self.first_prompt_ns - self.run.samples[0].mono_ns) / 1e9
-        return trip_under_load(profile.heat, self.busy(), self._chip_rise_c(profile)) - lead_s
+        """Return when the model throttles under this load, in s since the first timed prompt.
+
+        It begins with the temperature that a zone showed a second after the start: until then the phone is also warmed
+        by what prepared the run, which no sample tells of.
+        """
+        assert self.run.sensors is not None  # noqa: S101  every run tells its sensors
+        samples, types = self.run.samples, [zone.type for zone in self.run.sensors.zones]
+        zone = next(one for one in profile.zones if one.node == "chip" and one.gain == 1.0 and one.type in types)
+        raws = [one.milli_c[types.index(zone.type)] for one in samples]
+        known = [
+            (place, raw)
+            for place, raw in enumerate(raws)
+            if raw is not None and samples[place].cap_khz == samples[0].cap_khz
+        ]
+        first, raw = known[min(1, len(known) - 1)]
+        rise_c = max(0.0, (raw - zone.raw) / zone.per_degree)
+        lead_s = (self.first_prompt_ns - samples[first].mono_ns) / 1e9
+        return trip_under_load(profile.heat, self.busy(first), rise_c) - lead_s
 
     def heat(self, profile: Profile, token_ms: float) -> Heated:
         """Return what heat has to make of a single-threaded cell in ``mode=work`` of ``token_ms`` CPU time a token.
