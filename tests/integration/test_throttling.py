@@ -23,7 +23,7 @@ PHONES = (PROFILE, PROFILE)
 TOKEN_MS = 8.0
 ERROR = 0.05
 DURATION_S = 9.0
-LEAST_CORES = 0.55
+LEAST_CORES = 0.7
 
 
 def runner_on(endpoint: Endpoint, folder: Path) -> CellRunner:
