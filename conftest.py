@@ -77,9 +77,9 @@ def _virtual_phones(cache: Path, *words: str) -> Iterator[list[Endpoint]]:
 
 
 @pytest.fixture(scope="module")
-def virtual_phone(farm_cache: Path) -> Iterator[Endpoint]:
-    """One virtual phone behind a real adb server, for a whole module."""
-    with _virtual_phones(farm_cache, "high") as endpoints:
+def virtual_phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """One virtual phone behind a real adb server, for a whole module, new: a phone keeps its settings over starts."""
+    with _virtual_phones(_new_cache(tmp_path_factory), "high") as endpoints:
         yield endpoints[0]
 
 

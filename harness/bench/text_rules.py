@@ -9,6 +9,7 @@ from typing import Literal
 
 from harness.bench.evidence import Evidence, Objection
 from harness.bench.match import Comparison, Expected, compare, difference
+from harness.bench.wording import garbled
 from harness.core.reasons import Reason
 from harness.plan.model import Policy
 from harness.runners.events import Generation
@@ -25,14 +26,24 @@ Match = Policy | Literal["near_tie", "differs"]
 
 
 def output_is_language(evidence: Evidence) -> Iterator[Objection]:
-    """The text is neither empty nor one short loop."""
+    """The text is neither empty nor garbled nor one short loop. Of equal texts one is looked at."""
+    seen: set[tuple[str, tuple[int, ...]]] = set()
     for generation in evidence.told.generations:
-        if generation.kind == "warmup":
+        if generation.kind == "warmup" or (generation.text, generation.token_ids) in seen:
             continue
+        seen.add((generation.text, generation.token_ids))
         if not any(char.isprintable() and not char.isspace() and char != "\ufffd" for char in generation.text):
             yield Objection(
                 Reason.OUTPUT_DEGENERATE,
                 f"generation {generation.index} ({generation.kind}): {generation.generated_tokens} tokens, no text",
+            )
+            return
+        unreadable = garbled(generation.text)
+        if unreadable:
+            yield Objection(
+                Reason.OUTPUT_DEGENERATE,
+                f"generation {generation.index} ({generation.kind}): {unreadable}",
+                generation.text[:200],
             )
             return
         # The token that ends an answer belongs to no loop; without ids the characters must do.
@@ -71,6 +82,11 @@ class Held:
     def what(self) -> str:
         """Which text it is, for people."""
         return f"generation {self.said.index} ({self.said.kind})"
+
+    @property
+    def same_prompt(self) -> bool:
+        """Whether both engines made as many tokens of the prompt, as far as the reference tells."""
+        return self.wanted.prompt_tokens in (0, self.said.prompt_tokens)
 
     @property
     def how(self) -> str:
@@ -134,8 +150,8 @@ def against_reference(evidence: Evidence) -> Judged | None:
         for said, wanted, of_set in texts
         if said.token_ids
     )
-    same = tuple(one for one in held if one.wanted.prompt_tokens in (0, one.said.prompt_tokens))
-    other = tuple(one for one in held if one not in same)
+    same = tuple(one for one in held if one.same_prompt)
+    other = tuple(one for one in held if not one.same_prompt)
     return Judged(policy, same, other) if same else None
 
 

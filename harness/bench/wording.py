@@ -33,7 +33,7 @@ def degenerate(text: str) -> str:
     plain = text.strip()
     if not any(char.isprintable() and not char.isspace() and char != _REPLACEMENT for char in plain):
         return "the text is empty" if not plain else "the text has no readable character"
-    return _garbled(plain) or _loops(plain)
+    return garbled(plain) or _loops(plain)
 
 
 def _loops(text: str) -> str:
@@ -75,7 +75,8 @@ def _backwards(text: str, period: int) -> zip[tuple[str, str]]:
     return zip(reversed(text), reversed(text[:-period]), strict=False)
 
 
-def _garbled(text: str) -> str:
+def garbled(text: str) -> str:
+    """Return by what a text is no language in any script, ``""`` when nothing speaks against it."""
     # An answer cut off within a character ends in one replacement; tabs and line ends are no control characters here.
     broken = [char for char in text.removesuffix(_REPLACEMENT) if _is_broken(char)]
     if len(broken) >= 4 and len(broken) * 12 >= len(text):

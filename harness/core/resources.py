@@ -37,3 +37,17 @@ def state_dir(*parts: str) -> Path:
     folder = base.joinpath(*parts)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def profile_file(kind: str, name_or_file: str) -> Path | None:
+    """Return the TOML file of a plan, a golden set, … given by its name in ``profiles/<kind>`` or by its path."""
+    named = data_root() / "profiles" / kind / f"{name_or_file}.toml"
+    if "/" not in name_or_file and named.is_file():
+        return named
+    path = Path(name_or_file)
+    return path if path.is_file() else None
+
+
+def profile_names(kind: str) -> list[str]:
+    """Return the names of all files of ``profiles/<kind>``."""
+    return sorted(path.stem for path in (data_root() / "profiles" / kind).glob("*.toml"))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from harness.core.errors import ConfigError
 from harness.core.ids import content_id
-from harness.core.resources import data_root
+from harness.core.resources import profile_file, profile_names
 from harness.core.toml import read_toml
 from harness.plan.load import check_against
 from harness.plan.matrix import PlannedCell
@@ -45,7 +45,7 @@ class GoldenFile(BaseModel):
 
 def golden_names() -> list[str]:
     """Return the names of the sets that come with the product."""
-    return sorted(path.stem for path in _folder().glob("*.toml"))
+    return profile_names("golden")
 
 
 def find_golden(name_or_file: str) -> Path:
@@ -54,11 +54,8 @@ def find_golden(name_or_file: str) -> Path:
     Raises:
         ConfigError: neither exists.
     """
-    named = _folder() / f"{name_or_file}.toml"
-    if "/" not in name_or_file and named.is_file():
-        return named
-    path = Path(name_or_file)
-    if path.is_file():
+    path = profile_file("golden", name_or_file)
+    if path is not None:
         return path
     raise ConfigError(
         f"golden set {name_or_file}: there is no such set or file",
@@ -103,7 +100,3 @@ def golden_allowance_s(cell: PlannedCell, plan: Plan) -> float:
     if not cell.leads:
         return 0.0
     return sum(_QUESTION_S + ask.max_tokens / _SLOWEST_TPS for ask in plan.golden.ask)
-
-
-def _folder() -> Path:
-    return data_root() / "profiles" / "golden"

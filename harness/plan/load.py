@@ -10,14 +10,14 @@ from typing import Any, get_origin
 from pydantic import BaseModel, ValidationError
 
 from harness.core.errors import ConfigError
-from harness.core.resources import data_root
+from harness.core.resources import profile_file, profile_names
 from harness.core.toml import read_toml
 from harness.plan.model import Plan
 
 
 def plan_names() -> list[str]:
     """Return the names of the plans that come with the product."""
-    return sorted(path.stem for path in (data_root() / "profiles" / "plans").glob("*.toml"))
+    return profile_names("plans")
 
 
 def find_plan(name_or_file: str) -> Path:
@@ -26,11 +26,8 @@ def find_plan(name_or_file: str) -> Path:
     Raises:
         ConfigError: neither exists.
     """
-    named = data_root() / "profiles" / "plans" / f"{name_or_file}.toml"
-    if "/" not in name_or_file and named.is_file():
-        return named
-    path = Path(name_or_file)
-    if path.is_file():
+    path = profile_file("plans", name_or_file)
+    if path is not None:
         return path
     raise ConfigError(
         f"--plan {name_or_file}: there is no such plan or file", remedy=f"plans are {', '.join(plan_names())}"

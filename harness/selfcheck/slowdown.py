@@ -12,16 +12,15 @@ from harness.bench.metrics import token_times
 from harness.bench.throttle import throttling_of
 from harness.bench.timeline import timeline_of
 from harness.payload.probe_events import RunLog
-from harness.runners.events import RunnerLog, parse_runner_output
-from harness.selfcheck.result import Check, Finding, broken, holds
+from harness.runners.events import RunnerLog
+from harness.selfcheck.result import Check, Finding
 from harness.selfcheck.subject import Subject
-from harness.selfcheck.truth import Figure, end_of
+from harness.selfcheck.truth import Figure, as_ordered
 
 _TOKEN_MS, _FACTOR, _TOKENS = 5.0, 2.0, 20
 _AFTER_S, _DURATION_S = 2.0, 4.0
 _ONSET_S = 0.5
 _RATIO = 0.1
-_ATTEMPTS = 3
 
 
 def figures(run: RunLog, told: RunnerLog) -> list[Figure]:
@@ -46,17 +45,7 @@ def _slowdown(subject: Subject) -> Finding:
     argv = [subject.runner, "--model", "none", "--threads", "1", "--warmups", "0", "--duration-s", f"{_DURATION_S:g}"]
     argv += ["--generate-tokens", str(_TOKENS)]
     argv += [word for key, value in orders.items() for word in ("--synthetic", f"{key}={value:g}")]
-    for attempt in range(1, _ATTEMPTS + 1):
-        run = subject.run(f"slowdown-{attempt}", subject.spec("slowdown", argv, 60))
-        told = parse_runner_output(run.stdout)
-        if run.end is None or run.end.exit_code != 0 or told.end is None:
-            return broken(f"the synthetic runner did not end as told ({end_of(run)})")
-        seen = figures(run, told)
-        said = ", ".join(map(str, seen))
-        measured = {figure.name: figure.measured for figure in seen}
-        if all(figure.agrees for figure in seen):
-            return holds(f"ordered → measured: {said}", **measured, attempt=attempt)
-    return broken(f"ordered → measured: {said}; in {_ATTEMPTS} attempts", **measured)
+    return as_ordered(subject, "slowdown", argv, figures)
 
 
 CHECKS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -95,16 +96,22 @@ def _command(subject: Subject, *more: str, repeats: int = _REPEATS) -> list[str]
 
 
 def _times(subject: Subject) -> Finding:
+    return as_ordered(subject, "truth", _command(subject), figures)
+
+
+def as_ordered(
+    subject: Subject, name: str, argv: list[str], measure: Callable[[RunLog, RunnerLog], list[Figure]]
+) -> Finding:
+    """Run the synthetic runner until all its figures agree with what was ordered, or it was tried often enough."""
     for attempt in range(1, _ATTEMPTS + 1):
-        run = subject.run(f"truth-{attempt}", subject.spec("truth", _command(subject), 60))
+        run = subject.run(f"{name}-{attempt}", subject.spec(name, argv, 60))
         told = parse_runner_output(run.stdout)
         if run.end is None or run.end.exit_code != 0 or told.end is None:
             return broken(f"the synthetic runner did not end as told ({end_of(run)})")
-        seen = figures(run, told)
-        said = ", ".join(map(str, seen))
+        seen = measure(run, told)
         measured = {figure.name: figure.measured for figure in seen}
         if all(figure.agrees for figure in seen):
-            return holds(f"ordered → measured: {said}", **measured, attempt=attempt)
+            return holds(f"ordered → measured: {', '.join(map(str, seen))}", **measured, attempt=attempt)
     wrong = ", ".join(
         f"{figure} (must be {figure.least:.1f} to {figure.most:.1f})" for figure in seen if not figure.agrees
     )

@@ -11,7 +11,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import pytest
 
 from harness.adb.transport import AdbTransport
 from harness.bench.context import RunContext
+from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone, connect
 from harness.bench.session import PhoneSession
 from harness.core.provider import Endpoint
@@ -155,8 +156,10 @@ def test_a_broken_model_ends_a_run_before_it_begins_with_one_sentence(
 
 
 @pytest.fixture(scope="module")
-def connected(virtual_phones: list[Endpoint]) -> ConnectedPhone:
-    return connect(virtual_phones[0], load_tier_rules())
+def connected(virtual_phones: list[Endpoint]) -> Iterator[ConnectedPhone]:
+    phone = connect(virtual_phones[0], load_tier_rules())
+    yield phone
+    leave_as_found(phone, lambda _: None)
 
 
 @pytest.fixture

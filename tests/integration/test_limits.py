@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.bench.context import RunContext
+from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone, connect
 from harness.bench.session import PhoneSession
 from harness.core.deadline import Deadline
@@ -38,8 +39,10 @@ Measure = Callable[..., list[CellRecord]]
 
 
 @pytest.fixture(scope="module")
-def connected(virtual_phone: Endpoint) -> ConnectedPhone:
-    return connect(virtual_phone, load_tier_rules())
+def connected(virtual_phone: Endpoint) -> Iterator[ConnectedPhone]:
+    phone = connect(virtual_phone, load_tier_rules())
+    yield phone
+    leave_as_found(phone, lambda _: None)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.bench.context import RunContext
+from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone, connect
 from harness.bench.session import PhoneSession
 from harness.core.errors import HostError
@@ -69,7 +70,9 @@ def connected(farm_cache: Path) -> Iterator[ConnectedPhone]:
     patch.setenv("MNN_FARM_CACHE", str(farm_cache))
     provider = load_provider("virtual")
     try:
-        yield connect(provider.start(["high-opencl"])[0], load_tier_rules())
+        phone = connect(provider.start(["high-opencl"])[0], load_tier_rules())
+        yield phone
+        leave_as_found(phone, lambda _: None)
     except HostError as error:
         pytest.skip(f"no virtual phone on this computer: {error}")
     finally:

@@ -15,6 +15,11 @@ def test_growth_is_the_median_of_all_slopes_and_one_odd_value_does_not_move_it()
     assert growth([]) is None
 
 
+def test_of_a_long_soak_every_so_many_values_count_and_the_slope_stays_that_of_one_step() -> None:
+    assert growth([7 * n for n in range(10_000)]) == 7
+    assert growth([(n // 2) * 10 for n in range(5_000)]) == pytest.approx(5, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("sizes", "grows"),
     [

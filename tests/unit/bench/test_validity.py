@@ -377,6 +377,29 @@ def test_a_text_that_is_one_short_loop_is_refused(make: ModuleType, loop: list[i
     assert first.evidence == "bear bear bear"
 
 
+@pytest.mark.parametrize("number", [FIRST, 5])
+def test_a_text_of_broken_characters_is_refused_whatever_its_tokens(make: ModuleType, number: int) -> None:
+    garbage = "the \ufffd\ufffdka \ufffd und\ufffd\ufffd \ufffdgo \ufffd\ufffd\ufffd of"
+    (found,) = judge(make.evidence(bend=with_one(number, text=garbage)))
+    assert found.reason is Reason.OUTPUT_DEGENERATE
+    assert "characters are unreadable" in found.detail
+    assert found.evidence == garbage
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "巴黎是法国的首都。",
+        "عاصمة فرنسا هي باريس.",
+        'for (i = 0; i < 3; i++) { print("x"); }',
+        "😀 ok 👍🏽",
+        '{"a": [1, 2]}',
+    ],
+)
+def test_good_text_in_any_script_is_language(make: ModuleType, text: str) -> None:
+    assert make.codes(make.evidence(bend=with_one(FIRST, text=text))) == []
+
+
 def test_a_loop_is_found_before_the_token_that_ends_the_answer(make: ModuleType) -> None:
     looped = {"token_ids": [5] * 19 + [2], "generated_tokens": 20, "token_ms": [20.0] * 19, "finish": "eos"}
     assert make.codes(make.evidence(bend=with_one(ANSWER, **looped))) == ["output_degenerate"]
