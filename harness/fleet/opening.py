@@ -30,7 +30,7 @@ from harness.fleet.taking import side_by_side, take_all
 from harness.fleet.words import Words
 from harness.phone.health import HealthStore
 from harness.plan.tiers import TierRules, load_tier_rules
-from harness.store.schema import LeftOut
+from harness.store.head import LeftOut
 
 Say = Callable[[str, str], None]
 # Endpoint, rules, where to say what is done, terms: looks at a phone without taking it.

@@ -10,7 +10,7 @@ from harness.core.errors import FarmError
 from harness.core.reasons import Reason
 from harness.payload.probe_lease import Lease
 from harness.phone.health import Hold
-from harness.store.schema import LeftOut
+from harness.store.head import LeftOut
 
 EXCLUDED = Reason.EXCLUDED.code
 SAME_PHONE = "same_phone"

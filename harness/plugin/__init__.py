@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from harness.plugin.controller import Controller
     from harness.plugin.run import BoundCell, WorkerRun
     from harness.plugin.worker import Worker
-    from harness.store.schema import CellRecord, LeftOut
+    from harness.store.head import LeftOut
+from harness.store.schema import CellRecord
 
 _CONTROLLER: pytest.StashKey[Controller] = pytest.StashKey()
 _WORKER: pytest.StashKey[Worker] = pytest.StashKey()

@@ -18,8 +18,8 @@ from harness.plan.golden import golden_names, with_golden
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
 from harness.plan.model import Plan, plan_options
 from harness.plugin.timebox import stop_at
+from harness.store.head import RunInfo, Source
 from harness.store.resume import Choice
-from harness.store.schema import RunInfo, Source
 
 DEFAULT_PLAN = "quick"
 # How messages name the plan that a run was begun with.

@@ -15,9 +15,10 @@ from harness.plan.matrix import cells_of
 from harness.plugin.options import PLAN_OF_RUN, Again, Request
 from harness.plugin.run import Run, bind_cells, cell_ids, member_of
 from harness.report.text import plural
+from harness.store.head import FleetMember, LeftOut, Resumption, RunInfo
 from harness.store.resume import check_known, check_same, is_left
 from harness.store.runfolder import RunFolder
-from harness.store.schema import CellRecord, FleetMember, LeftOut, Resumption, RunInfo
+from harness.store.schema import CellRecord
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from harness.core.ids import iso, new_run_id, test_name, utc_now
 from harness.fleet.opening import Fleet
 from harness.plan.matrix import PlannedCell, cells_of
 from harness.plugin.options import Request
+from harness.store.head import FleetMember, RunInfo
 from harness.store.runfolder import RunFolder
-from harness.store.schema import CellRecord, FleetMember, RunInfo
+from harness.store.schema import CellRecord
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.report.cells import Figure, Notes
 from harness.report.text import celsius, mebibytes, number
-from harness.store.schema import FleetMember, RunInfo
+from harness.store.head import FleetMember, RunInfo
 
 # What a sensor of a phone in a room can mean; other values are a driver's way to say that it does not know.
 _PLAUSIBLE_C: Final = (-20.0, 150.0)

@@ -29,8 +29,9 @@ from harness.report.soak import soaks
 from harness.report.summary import headline
 from harness.report.text import listing, number, plural, visible
 from harness.report.threads import speed_up_in_words
+from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
-from harness.store.schema import CellRecord, RunInfo
+from harness.store.schema import CellRecord
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 # Groups of what is wrong that are shown at once; the rest folds away.

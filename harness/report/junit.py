@@ -11,8 +11,9 @@ from harness.report.advice import ADVICE
 from harness.report.besides import as_lines, beside, deciding
 from harness.report.cells import by_phone, phone_labels, pytest_id
 from harness.report.text import one_line, visible
+from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
-from harness.store.schema import CellRecord, RunInfo
+from harness.store.schema import CellRecord
 
 _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped"}
 

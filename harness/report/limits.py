@@ -9,7 +9,8 @@ from harness.report.cells import value_at, why_unknown
 from harness.report.depth import Depths, depths_of
 from harness.report.text import number
 from harness.report.threads import Sweep, gpu_note, thread_sweeps
-from harness.store.schema import CellRecord, RunInfo
+from harness.store.head import RunInfo
+from harness.store.schema import CellRecord
 
 
 @dataclass(frozen=True)

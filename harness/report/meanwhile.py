@@ -17,7 +17,8 @@ from harness.core.reasons import Fault, Reason, Verdict
 from harness.report.besides import warning_codes
 from harness.report.cells import by_phone, phone_labels
 from harness.report.text import one_line, plural
-from harness.store.schema import CellRecord, LeftOut
+from harness.store.head import LeftOut
+from harness.store.schema import CellRecord
 
 # The phone was not there when the cell ended: it was given up, also when no cell came after.
 _AWAY: Final = frozenset({Reason.DEVICE_LOST, Reason.DEVICE_OFFLINE, Reason.UNAUTHORIZED})

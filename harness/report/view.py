@@ -30,7 +30,8 @@ from harness.report.cells import (
 )
 from harness.report.limits import share_of_roof
 from harness.report.text import celsius, distinct, mebibytes, number, percent
-from harness.store.schema import CellRecord, RunInfo, Speed
+from harness.store.head import RunInfo
+from harness.store.schema import CellRecord, Speed
 
 _SAFE_RAW: Final = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))raw/[\w./ -]+")
 # Product first: that is what a release waits for.

@@ -13,7 +13,8 @@ from typing import Any
 
 from harness.core.errors import ConfigError
 from harness.core.reasons import Fault, Reason, Verdict
-from harness.store.schema import CellRecord, RunInfo, Source
+from harness.store.head import RunInfo, Source
+from harness.store.schema import CellRecord
 
 _KNOWN: dict[str, tuple[str, ...]] = {
     "reason": tuple(reason.code for reason in Reason),

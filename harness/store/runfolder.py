@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from harness.core.errors import ConfigError, FarmError
 from harness.core.reasons import Reason, Verdict
-from harness.store.schema import SCHEMA, CellRecord, RunInfo
+from harness.store.head import RunInfo
+from harness.store.schema import SCHEMA, CellRecord
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The record of one attempt of a cell, and the head of a run: schema 1.
+"""The record of one attempt of a cell: schema 1.
 
 Field names are fixed by the interfaces page. Every ``null`` among what was to be measured carries its reason in
 ``nulls``, under the field's path below its section (``peak_gpu_bytes``, ``ttft_ms.p90``) or the section's own name
@@ -13,50 +13,23 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
     model_validator,
 )
 
 from harness.core.reasons import Fault, Reason, Verdict
+from harness.store.frozen import Frozen
 
 SCHEMA = 1
-# Null means "does not apply" in these, and readers may count on finding them.
-_WRITTEN_AS_NULL = frozenset({"planned_phone", "affinity"})
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-
-    @field_validator("*", mode="after")
-    @classmethod
-    def _is_unicode(cls, value: Any) -> Any:
-        """Texts come from phones and models; half a character (a lone surrogate) cannot be written as UTF-8."""
-        if type(value) is str:
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        if isinstance(value, dict):
-            return {key: cls._is_unicode(inner) for key, inner in value.items()}
-        return value
-
-    @model_serializer(mode="wrap")
-    def _leave_out_what_was_not_told(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A field that nobody gave is not written as ``null``, which would need its reason."""
-        written: dict[str, Any] = handler(self)
-        return {key: value for key, value in written.items() if value is not None or self._is_told(key)}
-
-    def _is_told(self, key: str) -> bool:
-        return key in self.model_fields_set or key in _WRITTEN_AS_NULL
-
-
-class AdbInfo(_Frozen):
+class AdbInfo(Frozen):
     """The adb server through which the phone was reached; ``None`` for a phone that is not on adb."""
 
     server: str | None
     version: int | None
 
 
-class PhoneInfo(_Frozen):
+class PhoneInfo(Frozen):
     """Which phone it was. ``id`` is ours and stays; ``serial`` is a name for people."""
 
     id: str
@@ -71,7 +44,7 @@ class PhoneInfo(_Frozen):
     driver: str | None
 
 
-class ModelInfo(_Frozen):
+class ModelInfo(Frozen):
     """Which model folder it was; ``hash`` covers every file in it, ``pinned`` says that it was held against its pin."""
 
     name: str
@@ -81,7 +54,7 @@ class ModelInfo(_Frozen):
     pinned: bool = False
 
 
-class BundleInfo(_Frozen):
+class BundleInfo(Frozen):
     """Which device binaries ran."""
 
     name: str
@@ -94,7 +67,7 @@ class BundleInfo(_Frozen):
 EngineValue = bool | int | float | str
 
 
-class CellConfig(_Frozen):
+class CellConfig(Frozen):
     """Everything that was asked of the engine. Hashed into the cell id, so each field changes what is measured.
 
     Fields that later versions added (:data:`LATER_CONFIG`) count only where they are not at their default, so that a
@@ -122,7 +95,7 @@ class CellConfig(_Frozen):
 LATER_CONFIG: dict[str, Any] = {"duration_s": None, "load_rounds": 1}
 
 
-class BackendProof(_Frozen):
+class BackendProof(Frozen):
     """What was asked, what ran, and what proves it. Only ``engine`` and ``log`` make an ``ok``."""
 
     requested: str
@@ -131,7 +104,7 @@ class BackendProof(_Frozen):
     proof: str
 
 
-class Latency(_Frozen):
+class Latency(Frozen):
     """Milliseconds; ``p90`` needs 20 samples."""
 
     p50: float
@@ -141,7 +114,7 @@ class Latency(_Frozen):
     n: int
 
 
-class Speed(_Frozen):
+class Speed(Frozen):
     """Tokens per second; ``mad`` is the median absolute deviation, ``cv`` standard deviation over mean."""
 
     median: float
@@ -151,7 +124,7 @@ class Speed(_Frozen):
     n: int
 
 
-class TokenTimes(_Frozen):
+class TokenTimes(Frozen):
     """Milliseconds between tokens, over all timed generations. ``p95`` needs 40 tokens, ``p99`` 200."""
 
     p50: float
@@ -160,7 +133,7 @@ class TokenTimes(_Frozen):
     p99: float | None = None
 
 
-class Metrics(_Frozen):
+class Metrics(Frozen):
     """What was measured. Speeds in tok/s, sizes in bytes, times in ms.
 
     Of a sustained cell the times and speeds are those of the generations in its last quarter (see ``Thermal``): what is
@@ -197,7 +170,7 @@ class Metrics(_Frozen):
     killed_apps: int | None = None
 
 
-class CurvePoint(_Frozen):
+class CurvePoint(Frozen):
     """A stretch of a run: its middle in s since the first timed prompt, decode speed, and what the phone was like."""
 
     t_s: float
@@ -206,7 +179,7 @@ class CurvePoint(_Frozen):
     clock_ratio: float | None = None
 
 
-class Thermal(_Frozen):
+class Thermal(Frozen):
     """Temperatures in °C of ``zone``; ``clock_ratio_min`` of the busy cores' lowest cap to their top clock.
 
     ``status_max`` is the higher of Android's thermal status before and after the run. ``judged_by`` names what
@@ -230,7 +203,7 @@ class Thermal(_Frozen):
     curve: tuple[CurvePoint, ...] = ()
 
 
-class Answer(_Frozen):
+class Answer(Frozen):
     """One question of the plan, what the model said, and whether that matched the expected pattern."""
 
     question: str
@@ -239,7 +212,7 @@ class Answer(_Frozen):
     right: bool
 
 
-class Output(_Frozen):
+class Output(Frozen):
     """What came out. ``text`` is the answer to the plan's first question, else the first timed generation.
 
     ``match`` is the policy that held against the reference, ``near_tie`` where it held but for a token that the
@@ -260,7 +233,7 @@ class Output(_Frozen):
     golden_set: str | None = None
 
 
-class Sample(_Frozen):
+class Sample(Frozen):
     """One generation, raw. An ``outlier`` is marked and counts all the same; ``rss_bytes`` is held at its end."""
 
     kind: Literal["warmup", "timed", "answer"]
@@ -276,7 +249,7 @@ class Sample(_Frozen):
     rss_bytes: int | None = None
 
 
-class Finding(_Frozen):
+class Finding(Frozen):
     """Something that was noticed and its evidence, e.g. a line of the engine's log."""
 
     code: str
@@ -292,7 +265,7 @@ _FREE_NULLS = frozenset({"reason", "fault", "planned_phone", "config.affinity", 
 _SECTIONS = ("phone", "model", "bundle", "adb", "backend", "metrics", "thermal", "output")
 
 
-class CellRecord(_Frozen):
+class CellRecord(Frozen):
     """One attempt of one cell; one line of ``results.jsonl``."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
@@ -381,73 +354,3 @@ def unexplained_nulls(record: CellRecord) -> list[str]:
 def _short(path: str) -> str:
     head, _, rest = path.partition(".")
     return rest if head in _SECTIONS and rest else path
-
-
-class LeftOut(_Frozen):
-    """A phone that was there or asked for and took no part.
-
-    ``code`` is for programs, a code of :class:`~harness.core.reasons.Reason` where one fits; ``reason`` is a clause.
-    """
-
-    name: str
-    reason: str
-    remedy: str = ""
-    code: str = ""
-
-
-class FleetMember(_Frozen):
-    """A phone that took part, with the facts its records refer to."""
-
-    phone: PhoneInfo
-    provider: str
-    facts: dict[str, Any]
-    nulls: dict[str, str] = Field(default_factory=dict)
-
-
-class Source(_Frozen):
-    """A model or a bundle as it was given to a run: its own name, its content hash, and where it lay then."""
-
-    name: str
-    hash: str
-    folder: str
-
-
-class Resumption(_Frozen):
-    """A later start in the same run folder. ``phones`` are the names of those that took part."""
-
-    started: str
-    command: tuple[str, ...]
-    harness_version: str
-    phones: tuple[str, ...]
-    left_out: tuple[LeftOut, ...] = ()
-
-
-class RunInfo(_Frozen):
-    """The head of a run folder, ``run.json``.
-
-    ``models`` go by the plan's names for them. ``models`` and ``bundle`` are missing in heads of older versions.
-    ``fleet`` holds every phone that ever took part, ``left_out`` is that of the first start.
-    """
-
-    schema_: Annotated[Literal[1], Field(alias="schema")] = 1
-    run_id: str
-    started: str
-    command: tuple[str, ...]
-    harness_version: str
-    versions: dict[str, str]
-    host: dict[str, str]
-    plan_name: str
-    plan: dict[str, Any]
-    fleet: tuple[FleetMember, ...]
-    left_out: tuple[LeftOut, ...] = ()
-    cells: int = 0
-    models: dict[str, Source] = Field(default_factory=dict)
-    bundle: Source | None = None
-    resumptions: tuple[Resumption, ...] = ()
-
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
-
-    @property
-    def still_left_out(self) -> tuple[LeftOut, ...]:
-        """Who was left out at the latest start: a phone that joined later is not missing any more."""
-        return self.resumptions[-1].left_out if self.resumptions else self.left_out

@@ -22,8 +22,9 @@ import pytest
 from harness.core.provider import Endpoint
 from harness.core.resources import data_root
 from harness.payload.models import find_model
+from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder
-from harness.store.schema import CellRecord, RunInfo
+from harness.store.schema import CellRecord
 
 PHONES = ("high", "mid")
 KILLS = 10

@@ -12,8 +12,8 @@ from harness.payload.bundle import default_bundle
 from harness.payload.models import find_model, read_model
 from harness.plan.model import Plan, plan_options
 from harness.plugin.options import Again, join_values, needs_devices, read_again, read_request
+from harness.store.head import RunInfo, Source
 from harness.store.resume import Choice
-from harness.store.schema import RunInfo, Source
 
 NOW = datetime(2026, 3, 5, 22, 10, tzinfo=timezone.utc)
 

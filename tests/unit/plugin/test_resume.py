@@ -19,8 +19,9 @@ from harness.plan.model import Plan
 from harness.plugin.options import Again, Request
 from harness.plugin.resume import Begun
 from harness.plugin.run import Run, begin, cell_ids, describe_dry_run
+from harness.store.head import LeftOut, RunInfo
 from harness.store.resume import Choice
-from harness.store.schema import LeftOut, PhoneInfo, RunInfo
+from harness.store.schema import PhoneInfo
 
 MODEL = ModelFolder("toy", PayloadFolder(Path("/toy"), (PayloadFile("llm.mnn", 1, "m"),)), 80_000_000, 4)
 REQUEST = Request(

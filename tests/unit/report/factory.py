@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.reasons import Reason
+from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder
-from harness.store.schema import CellRecord, RunInfo
+from harness.store.schema import CellRecord
 
 RUN_ID = "20260101-000000-ab12"
 

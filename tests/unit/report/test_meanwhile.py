@@ -6,7 +6,7 @@ import pytest
 
 from harness.core.reasons import Reason
 from harness.report.meanwhile import Event, events, in_short
-from harness.store.schema import LeftOut
+from harness.store.head import LeftOut
 
 
 def latest(attempts):

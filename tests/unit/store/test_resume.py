@@ -9,8 +9,9 @@ import pytest
 
 from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
+from harness.store.head import RunInfo, Source
 from harness.store.resume import Choice, check_known, check_same, is_left, plan_differences
-from harness.store.schema import CellRecord, RunInfo, Source
+from harness.store.schema import CellRecord
 
 Values = Callable[..., dict[str, Any]]
 

@@ -14,8 +14,9 @@ import pytest
 from harness.core.errors import ConfigError, FarmError
 from harness.core.reasons import Reason
 from harness.store import runfolder
+from harness.store.head import Resumption, RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
-from harness.store.schema import CellRecord, Resumption, RunInfo
+from harness.store.schema import CellRecord
 
 Values = Callable[..., dict[str, Any]]
 

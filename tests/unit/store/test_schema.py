@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from harness.core.reasons import Fault, Reason, Verdict
-from harness.store.schema import CellRecord, RunInfo, unexplained_nulls
+from harness.store.head import RunInfo
+from harness.store.schema import CellRecord, unexplained_nulls
 
 Values = Callable[..., dict[str, Any]]
 
