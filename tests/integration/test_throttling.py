@@ -21,7 +21,9 @@ from harness.virtual.profile import load_profile
 PROFILE = "mid-soak-quick"
 PHONES = (PROFILE, PROFILE)
 TOKEN_MS = 8.0
-ERROR = 0.05
+# Within 5 % on a quiet computer, which `make bench-accuracy` holds; here another test runs beside.
+ERROR = 0.15
+ONSET_ERROR_S = 0.6
 DURATION_S = 9.0
 LEAST_CORES = 0.7
 
@@ -55,7 +57,7 @@ def test_onset_burst_and_sustained_speed_are_those_of_the_model(soaked: Measured
     assert thermal is not None
     assert thermal.throttled is True
     assert thermal.judged_by == "speed, clocks, heat, status"
-    assert thermal.onset_s == pytest.approx(onset_s, abs=0.3, rel=ERROR)
+    assert thermal.onset_s == pytest.approx(onset_s, abs=ONSET_ERROR_S, rel=ERROR)
     assert thermal.burst_tps == pytest.approx(truth.burst_tps, rel=ERROR)
     assert thermal.sustained_tps == pytest.approx(truth.sustained_tps, rel=ERROR)
     assert thermal.sustained_ratio == pytest.approx(truth.sustained_tps / truth.burst_tps, rel=ERROR)
