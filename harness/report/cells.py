@@ -19,10 +19,14 @@ VERDICTS: Final = (Verdict.OK, Verdict.REJECTED, Verdict.FAILED, Verdict.UNSUPPO
 
 @dataclass(frozen=True)
 class Figure:
-    """One value of a table. ``why`` is set when it is unknown, ``note`` is then the number of its footnote."""
+    """One value of a table. ``why`` is set when it is unknown, ``note`` is then the number of its footnote.
+
+    ``spread`` stands beside it, ``below`` on a line of its own.
+    """
 
     text: str
     spread: str = ""
+    below: str = ""
     title: str = ""
     why: str | None = None
     note: int | None = None

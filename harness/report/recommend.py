@@ -48,7 +48,8 @@ class Score(NamedTuple):
 class Candidate:
     """A configuration on one phone: its fastest proven cell, its score, and where it stands among the others.
 
-    Speed and latency are None where no cell of it is proven. ``because`` says why it is not the one to use.
+    Speed and latency are None where no cell of it is proven; ``refused`` then names the reasons of its cells.
+    ``because`` says why it is not the one to use.
     """
 
     backend: str
@@ -62,6 +63,7 @@ class Candidate:
     decode_tps: float | None
     ttft_ms: float | None
     score: Score | None
+    refused: str = ""
     standing: Standing = "unscored"
     because: str = ""
 
@@ -118,6 +120,8 @@ def choose(candidates: Iterable[Candidate], tolerance: float = DEFAULT_TOLERANCE
 
 
 def _standing(each: Candidate, best: Score | None, tolerance: float, found: bool) -> tuple[Standing, str]:
+    if each.score is None and each.refused:
+        return "unproven", f"none of its cells is ok: {each.refused}"
     if each.score is None or best is None:
         return "unscored", "it was asked nothing"
     if each.score.share < best.share - tolerance - _EPSILON:
@@ -125,7 +129,7 @@ def _standing(each: Candidate, best: Score | None, tolerance: float, found: bool
     if best.right == 0:
         return "wrong", f"answers {each.score}"
     if each.decode_tps is None:
-        return "unproven", "none of its cells is ok"
+        return "unproven", f"none of its cells is ok: {each.refused or 'none has these lengths'}"
     return ("slower", "its answers are as right, and it is slower") if found else ("recommended", "")
 
 
@@ -180,6 +184,9 @@ def _candidate(rows: Sequence[dict[Hashable, Any]], shape: tuple[Any, ...] | Non
         affinity=_plain(fastest["affinity"]) if fastest else None,
         decode_tps=float(fastest["decode_tps"]) if fastest else None,
         ttft_ms=_number(fastest["ttft_p50_ms"]) if fastest else None,
+        refused=""
+        if fastest
+        else ", ".join(dict.fromkeys(str(row["reason"]) for row in rows if _plain(row["reason"]))),
         score=next((score for row in rows if (score := _score(row, of)) is not None), None),
     )
 

@@ -186,7 +186,7 @@ def _load(record: CellRecord, notes: Notes) -> Figure:
             number(load_ms), title=f"caches warm; cold not known: {why_unknown(record, 'metrics', 'load_cold_ms')}"
         )
     first = f"first use, caches cold: load {number(cold_ms)} ms, first token after {number(first_use_ms)} ms"
-    return Figure(number(load_ms), spread=f"cold {number(cold_ms)}", title=f"caches warm; {first}")
+    return Figure(number(load_ms), below=f"cold {number(cold_ms)}", title=f"caches warm; {first}")
 
 
 def _speed(record: CellRecord, notes: Notes, what: str, path: str) -> Figure:

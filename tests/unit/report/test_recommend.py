@@ -111,7 +111,7 @@ def test_a_noisy_cell_scores_and_its_speed_is_not_proven(scored: Callable[..., A
     records = [scored("low", 94, "12/50"), scored("high", 50, "31/50", reason=Reason.NOISY)]
     assert standings(records) == [
         ("low", 94.0, "wrong", "answers 12/50, best 31/50"),
-        ("high", None, "unproven", "none of its cells is ok"),
+        ("high", None, "unproven", "none of its cells is ok: noisy"),
     ]
     [choice] = choices(cells_frame(records))
     assert choice.because == "none with a proven speed answers as well as the best (31/50)"
@@ -119,7 +119,10 @@ def test_a_noisy_cell_scores_and_its_speed_is_not_proven(scored: Callable[..., A
 
 def test_what_the_product_did_wrong_neither_scores_nor_counts(scored: Callable[..., Any]) -> None:
     records = [scored("low", 94, "12/50"), scored("high", 50, "31/50", reason=Reason.OUTPUT_WRONG)]
-    assert [standing for _, _, standing, _ in standings(records)] == ["recommended", "unscored"]
+    assert [found[2:] for found in standings(records)] == [
+        ("recommended", ""),
+        ("unproven", "none of its cells is ok: output_wrong"),
+    ]
 
 
 def test_what_cannot_run_is_no_candidate(make: ModuleType) -> None:
