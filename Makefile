@@ -20,7 +20,7 @@ demo: $(STAMP)
 
 ## The whole self-test; needs no phone. Much of it waits for phones, so two files are run at a time.
 test: $(STAMP)
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

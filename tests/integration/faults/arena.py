@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.adb.transport import BASE_DIR, AdbTransport
 from harness.bench.context import RunContext
@@ -24,6 +25,7 @@ from harness.bench.session import PhoneSession
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
 from harness.core.provider import Endpoint
+from harness.core.reasons import Fault, Reason
 from harness.core.resources import data_root
 from harness.payload.bundle import Bundle, read_bundle
 from harness.payload.models import ModelFolder, find_model, read_model
@@ -293,3 +295,34 @@ class Lane:
         probe.end_lease(lease_file(BASE_DIR), holder.id)
         taken = probe.take_lease(lease_file(BASE_DIR), owner="bob", host="lab-2", purpose="play", ttl_s=9)
         assert taken.state == "taken"
+
+
+LONGEST_S = 90.0
+INTO = {"suspended": "rejected", "phone_gone": "skipped"}
+
+
+def check_verdicts(done: Any, case: tuple[Any, ...]) -> None:
+    """The struck phone gets what the case says, the other phone's cells are as they were going to be.
+
+    Nothing of ours runs on afterwards and the settings are as before. What a lost phone still owes is put back by
+    whoever sees it next.
+    """
+    expected = case[2]
+    assert done.verdicts == expected, [record.detail for record in done.struck]
+    for record, code in zip(done.struck, expected, strict=False):
+        if code == "ok":
+            assert (record.verdict.value, record.reason, record.fault) == ("ok", None, None)
+        else:
+            reason = Reason.from_code(code)
+            assert (record.verdict, record.reason, record.fault) == (reason.verdict, code, reason.fault)
+            assert record.verdict.value == INTO.get(code, "failed")
+    product = {"crash", "out_of_memory", "thermal_shutdown"}
+    assert {record.reason for record in done.struck if record.fault is Fault.PRODUCT} <= product
+    assert [record.reason for record in done.other] == ["crash" if case[-1] == ("fault=SIGSEGV",) else None] * 2
+    assert done.seconds < LONGEST_S
+    # A phone that was given up could not be tidied up; one that answers to the end is left with nothing of ours.
+    lost = len(expected) == 1 or expected[-1] != "ok" or case[1] == "restore"
+    if not lost:
+        assert done.left_running == []
+    assert done.still_running == []
+    assert done.settings_after == done.settings_before
