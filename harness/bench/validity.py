@@ -28,6 +28,8 @@ from harness.plan.matrix import questions_of
 # Times are taken in two processes: a generation's own times may exceed its run's wall time by rounding only.
 _CLOCK_SLACK_MS = 50.0
 _USAGE = 2
+# Less than that is lost among an engine's own buffers.
+_FEW_WEIGHTS_BYTES = 16 << 20
 _OPENCL_ERROR = re.compile(r"OpenCL (?:[\w ]+ )?error", re.IGNORECASE)
 
 
@@ -122,6 +124,32 @@ def engine_reported_no_error(evidence: Evidence) -> Iterator[Objection]:
         yield Objection(Reason.GPU_DRIVER_ERROR if gpu else Reason.ENGINE_ERROR, errors[0], "\n".join(errors[:5]))
 
 
+def weights_were_loaded(evidence: Evidence) -> Iterator[Objection]:
+    """A runner on the CPU holds its weights after loading them: engines take half a weight file and say nothing.
+
+    Packed for computing they are at least as large as in the file; half of that leaves room for what is shared. Not
+    judged where weights stay in the file (``use_mmap``) or are few.
+    """
+    first = evidence.told.loads[0] if evidence.told.loads else None
+    hello, engine = evidence.told.hello, evidence.cell.engine
+    if (
+        first is None
+        or hello is None
+        or hello.engine != "MNN"
+        or evidence.cell.backend != "cpu"
+        or engine.get("use_mmap")
+    ):
+        return
+    if first.rss_bytes is None or first.rss_before_bytes is None or evidence.weight_bytes < _FEW_WEIGHTS_BYTES:
+        return
+    grew = first.rss_bytes - first.rss_before_bytes
+    if grew < evidence.weight_bytes / 2:
+        yield Objection(
+            Reason.LOAD_ERROR,
+            f"the runner holds {grew} bytes more after loading {evidence.weight_bytes} bytes of weights",
+        )
+
+
 def tokens_were_generated(evidence: Evidence) -> Iterator[Objection]:
     """Every repeat is there and generated what was asked: never nominal count over time."""
     cell, load = evidence.cell, evidence.told.load
@@ -203,6 +231,7 @@ RULES: tuple[Rule, ...] = (
     runner_said_something,
     ran_as_asked,
     caches_are_ours,
+    weights_were_loaded,
     tokens_were_generated,
     speed_is_possible,
     decode_is_below_the_roof,

@@ -16,7 +16,7 @@ from harness.payload.probe_files import Residency
 from harness.plan.matrix import cells_of
 from harness.runners.events import Generation, Load
 
-SPEC = RunSpec(argv=("run",), work_dir="/work/7", deadline_s=60)
+SPEC = RunSpec(argv=("run",), work_dir="/base/7", deadline_s=60)
 LOAD = Load(load_ms=900.0, backend_requested="cpu", tuning_ms=40.0)
 FIRST = Generation(
     index=0, kind="warmup", prompt_tokens=8, generated_tokens=2, prefill_ms=80.0, ttft_ms=90.0, finish="length"
@@ -65,7 +65,7 @@ def test_the_first_cell_of_a_configuration_starts_cold_and_on_a_gpu_every_cell(m
 
 def test_a_cold_start_shares_the_caches_of_its_cell_and_not_the_events() -> None:
     cold = cold_spec(SPEC, ("run", "--short"))
-    assert (cold.argv, cold.work_dir, cold.deadline_s) == (("run", "--short"), "/work/7/cold-start", 60)
+    assert (cold.argv, cold.work_dir, cold.deadline_s) == (("run", "--short"), "/base/7/cold-start", 60)
 
 
 def test_a_model_that_comes_from_storage_gives_the_times_of_its_first_use(make: ModuleType) -> None:

@@ -739,6 +739,26 @@ def test_a_sustained_cell_spreads_as_it_likes_and_has_to_last(make: ModuleType) 
     ]
 
 
+def held(before: int | None, after: int | None) -> Callable[[list[dict[str, Any]]], None]:
+    return lambda told: told[1].update(rss_before_bytes=before, rss_bytes=after)
+
+
+def test_weights_that_nobody_holds_after_loading_were_not_loaded(make: ModuleType) -> None:
+    (found,) = judge(make.evidence(bend=held(30_000_000, 65_000_000)))
+    assert (found.reason, found.detail) == (
+        Reason.LOAD_ERROR, "the runner holds 35000000 bytes more after loading 80000000 bytes of weights",
+    )  # fmt: skip
+    assert make.codes(make.evidence(bend=held(30_000_000, 71_000_000))) == []
+
+
+def test_weights_in_a_mapped_file_on_a_gpu_or_untold_are_not_looked_for(make: ModuleType) -> None:
+    assert make.codes(make.evidence(bend=held(None, 65_000_000))) == []
+    assert make.codes(make.evidence(backend="vulkan", bend=held(30_000_000, 65_000_000))) == []
+    mapped = make.plan(engine={"use_mmap": True})
+    assert make.codes(make.evidence(bend=held(30_000_000, 65_000_000), the_plan=mapped)) == []
+    assert make.codes(make.evidence(bend=held(30_000_000, 65_000_000), weight_bytes=1 << 20)) == []
+
+
 def test_a_generation_at_another_depth_than_asked_is_no_figure(make: ModuleType) -> None:
     deep = make.plan(context_tokens=[1024])
     assert make.codes(make.evidence(the_plan=deep)) == ["token_count_short"]
