@@ -309,7 +309,7 @@ def test_on_a_phone_where_detached_programs_die_nothing_outlives_the_connection(
     phone.control.inject("detached-die")
     phone.control.inject("cut")
     phone.control.heal()
-    assert not runs()
+    until(lambda: not runs(), "the end of what the shell had started")  # adbd kills it when it notices
 
 
 def test_a_restarted_adbd_drops_connections_but_not_the_phone(phone: Phone) -> None:
