@@ -6,18 +6,16 @@ that cannot be read is not known then, and is not carried on: a core that was sw
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from harness.core.cores import parse_cpu_list
 from harness.payload.probe_events import RunLog, Sample
 from harness.payload.probe_fields import Numbers
 from harness.phone.thermal import Meaning, celsius, leading_zone, meaning_of
 
-# The kernel's list of cores, e.g. "0-3,7".
-_CPU_LIST = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
 # A core on which the first thread was seen less often than this was passed by.
 _STAYED = 0.1
 
@@ -113,17 +111,9 @@ def busy_cores(
     return tuple(cpu for cpu in cpus if cpu in allowed and tops[cpu] in clocks and tops[cpu] is not None)
 
 
-def parse_cpu_list(text: str) -> frozenset[int]:
-    """Return the cores of a kernel's list (``0-3,7``); empty when it is none."""
-    if not _CPU_LIST.fullmatch(text.strip()):
-        return frozenset()
-    ends = (part.split("-") for part in text.strip().split(","))
-    return frozenset(cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1))
-
-
 def _allowed(samples: Iterable[Sample]) -> frozenset[int]:
     lists = {text for sample in samples for text in (sample.cpus_allowed, *(sample.threads_allowed or ())) if text}
-    return frozenset(cpu for text in lists for cpu in parse_cpu_list(text))
+    return frozenset(cpu for text in lists for cpu in parse_cpu_list(text) or ())
 
 
 def _tops(run: RunLog, core_max_khz: Mapping[int, int | None]) -> list[int | None]:
