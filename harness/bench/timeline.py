@@ -33,6 +33,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from harness.bench.sensed import State, mean_known, states_of
@@ -73,12 +74,12 @@ class Timeline:
     states: tuple[State, ...]
     begun_ns: int | None
 
-    @property
+    @cached_property
     def timed(self) -> tuple[Token, ...]:
         """The tokens of timed generations."""
         return tuple(token for token in self.tokens if token.kind == "timed")
 
-    @property
+    @cached_property
     def timed_end_ns(self) -> int | None:
         """When the last token of the last timed generation was there; ``None`` when there is none."""
         return max((token.at_ns for token in self.timed), default=None)
