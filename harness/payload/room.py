@@ -1,5 +1,7 @@
 """Room in the store on a phone: before it would grow beyond its cap, what was not used for longest goes.
 
+What a push that broke off has left in ``incoming/`` goes after :data:`STALE_S`, whether room is needed or not.
+
 The cap is :data:`CAP_BYTES`, or half of what would be free without us where that is less: a phone must not fill up with
 models that nobody measures any more, and people's phones must stay usable. When a payload was used last says the time
 of its folder, which :func:`mark_used` sets. What a session uses is never removed, so a session that needs more than the
@@ -18,18 +20,22 @@ from harness.core.transport import Transport, checked
 from harness.phone.storage import parse_df
 
 CAP_BYTES = 32 * 1024**3
+STALE_S = 24 * 3600
 ROOM_S = 60.0
 
 _LIST = r"""
 cd "$1" 2>/dev/null || exit 0
-for folder in models/* bundles/*; do
+echo "now=$(date +%s)"
+for folder in models/* bundles/* incoming/*; do
   [ -d "$folder" ] && echo "$(stat -c %Y "$folder" 2>/dev/null) $(du -sk "$folder")"
 done
 [ ! -d bin ] || du -sk bin
 """
 _LINE = re.compile(r"(?:(\d+) )?\s*(\d+)\s+(\S+)")
-# Exactly what ensure_on_phone makes: nothing else is ever removed.
+# Exactly what ensure_on_phone makes (or made, in earlier versions): nothing else is ever removed.
 _PAYLOAD = re.compile(r"(?:models|bundles)/([0-9a-f]{32})")
+_INCOMING = re.compile(r"incoming/([0-9a-f]{32}|[0-9a-f]{12}-[0-9a-f]{8})")
+_NOW = re.compile(rb"(?m)^now=(\d{1,18})\s*$")
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,31 @@ def parse_listing(data: bytes) -> tuple[Held, ...]:
     matches = map(_LINE.fullmatch, data.decode("utf-8", "replace").splitlines())
     return tuple(
         Held(match[3], int(match[2]) * 1024, int(match[1]) if match[1] else None) for match in matches if match
+    )
+
+
+def parse_now(data: bytes) -> int | None:
+    """Read the phone's time in seconds from the same listing, ``None`` when it does not tell."""
+    match = _NOW.search(data)
+    return int(match[1]) if match else None
+
+
+def stale(held: Collection[Held], now: int | None, coming: str) -> tuple[Held, ...]:
+    """Return what of broken pushes nobody has gone on with for :data:`STALE_S`.
+
+    Args:
+        held: all that lies in the store.
+        now: the phone's time; ``None`` is unknown.
+        coming: name of what is to be pushed now.
+    """
+    return tuple(
+        one
+        for one in held
+        if (name := _INCOMING.fullmatch(one.path)) is not None
+        and name[1] != coming
+        and now is not None
+        and one.used_at is not None
+        and now - one.used_at > STALE_S
     )
 
 
@@ -80,21 +111,31 @@ def superfluous(
     return tuple(gone)
 
 
-def make_room(transport: Transport, wanted_bytes: int, in_use: Collection[str]) -> None:
-    """Remove what is superfluous; see :func:`superfluous`. What the phone does not tell is left alone.
+def make_room(transport: Transport, wanted_bytes: int, in_use: Collection[str], coming: str) -> None:
+    """Remove what is superfluous or stale; see above. What the phone does not tell is left alone.
+
+    Args:
+        transport: the phone.
+        wanted_bytes: what is to be brought, all of it.
+        in_use: hashes of payloads that stay.
+        coming: name in ``incoming/`` of what is to be brought; what is there of it already counts.
 
     Raises:
         PhoneError: the phone or the connection failed.
     """
     base, log = transport.base_dir, phone_logger(__name__, transport.name)
     deadline = Deadline(ROOM_S, "making room on the phone", transport.name)
-    held = parse_listing(transport.shell(["sh", "-c", _LIST, "sh", base], deadline=deadline).stdout)
+    listed = transport.shell(["sh", "-c", _LIST, "sh", base], deadline=deadline).stdout
+    held = parse_listing(listed)
     parent = base.rpartition("/")[0] or "/"
     free_bytes = parse_df(transport.shell(["df", parent], deadline=deadline).stdout, parent).free_bytes
-    gone = superfluous(held, wanted_bytes, free_bytes, in_use)
+    old = stale(held, parse_now(listed), coming)
+    left = [one for one in held if one not in old]
+    here_bytes = sum(one.size_bytes for one in left if one.path == f"incoming/{coming}")
+    gone = (*old, *superfluous(left, max(wanted_bytes - here_bytes, 0), free_bytes, in_use))
     if not gone:
         return
-    remove = ["rm", "-rf", *(f"{base}/{one.path}" for one in gone)]
+    remove = ["rm", "-rf", *(f"{base}/{one.path}{end}" for one in gone for end in ("", ".stamp"))]
     checked(transport.shell(remove, deadline=deadline), transport.name, remove)
     for one in gone:
         log.info("%s removed from the store: %d bytes, not used for longest", one.path, one.size_bytes)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import ConfigError
-from harness.payload.folder import read_folder, sha256_of
+from harness.payload.folder import read_folder
+from harness.payload.hashes import sha256_of
 
 
 @pytest.fixture
