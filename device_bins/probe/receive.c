@@ -1,12 +1,13 @@
 /* probe receive: put a pushed payload together from pieces, hashing it on the way.
  *
- * adb's file transfer can neither write at an offset nor leave what had arrived when it broke off. So files come in
- * pieces, each a file of its own in DIR/pieces, and this verb appends them to the files below DIR/payload. What is there
- * when the connection is cut stays, and the next push goes on from it.
+ * adb's file transfer can neither write at an offset nor leave what had arrived when it broke off. So everything comes as
+ * pieces, each a file of its own in DIR/pieces. The first piece of a file becomes the file below DIR/payload, while it
+ * still arrives if it is large; further ones are appended. What is there when the connection is cut stays, and the next
+ * push goes on from it.
  *
  * First it tells size and SHA-256 of all that is there, then that it is ready. Then come orders on stdin, each ended by a
- * NUL: `file MODE OFFSET PATH` (go on with a file that is OFFSET long, or anew with 0), `piece NAME LENGTH`,
- * `zeros COUNT`, `done`, `drop PATH`, `end`. A number alone in the answer is a sign of life.
+ * NUL: `file MODE OFFSET PATH` (go on with a file that is OFFSET long, or anew with 0), `grow NAME LENGTH` (a
+ * piece that is arriving), `piece NAME LENGTH` (one that has arrived), `zeros COUNT`, `done`, `drop PATH`, `end`. A number alone in the answer is a sign of life.
  */
 #include "files.h"
 #include "sha256.h"
@@ -18,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,7 @@ enum {
     LONGEST_ORDER = 8 << 10, /* a path has 4096 bytes at most */
     LOCK_MS = 20000,        /* another push ends as soon as adbd notices that its connection is gone */
     PAUSE_MS = 20,
+    GROW_MS = 3, /* at the fastest link, a megabyte or two */
 };
 
 static const int64_t alive_ns = 1000000000;
@@ -261,6 +264,40 @@ static int order_piece(struct receiver *receiver, char *words) {
     return 0;
 }
 
+/* Whether whoever gives the orders is gone; waits a moment for it. */
+static bool hung_up(void) {
+    struct pollfd in = {.fd = STDIN_FILENO};
+    return poll(&in, 1, GROW_MS) > 0 && in.revents;
+}
+
+/* Make a piece that is still arriving the file, and hash it as it grows. adbd writes on through its descriptor; were the
+ * piece where adbd has put it, it would be removed when the connection is cut.
+ */
+static int order_grow(struct receiver *receiver, char *words) {
+    char name[32];
+    int64_t length = -1;
+    if (!receiver->path || receiver->fd >= 0) return misuse("grow comes after file, and before anything else");
+    if (sscanf(words, "%31[0-9] %" SCNd64, name, &length) != 2 || length < 0)
+        return misuse("grow wants NAME LENGTH; got %s", words);
+    char *piece = must_format("%s/pieces/%s", receiver->folder, name);
+    while (rename(piece, receiver->full)) {
+        if (errno != ENOENT) return write_failed(receiver, errno);
+        if (hung_up()) return fail("the push broke off");
+        stay_alive(receiver, 0);
+    }
+    free(piece);
+    receiver->fd = open(receiver->full, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    while (receiver->fd >= 0 && receiver->sha.length < (uint64_t)length) {
+        ssize_t got = pread(receiver->fd, receiver->chunk, CHUNK, (off_t)receiver->sha.length);
+        if (got < 0 && errno != EINTR) break;
+        if (got > 0) sha256_add(&receiver->sha, receiver->chunk, (size_t)got);
+        if (got < CHUNK && receiver->sha.length < (uint64_t)length && hung_up()) return fail("the push broke off");
+        stay_alive(receiver, receiver->sha.length);
+    }
+    if (receiver->sha.length == (uint64_t)length) return 0;
+    return fail("cannot read %s (%s)", receiver->full, errno_name(errno));
+}
+
 static bool open_new(struct receiver *receiver) {
     if (receiver->fd < 0)
         receiver->fd = open(receiver->full, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -341,10 +378,11 @@ static int obey(struct receiver *receiver, char *order, bool *ended) {
     if (*words) *words++ = '\0';
     if (!strcmp(order, "file")) return order_file(receiver, words);
     if (!strcmp(order, "piece")) return order_piece(receiver, words);
+    if (!strcmp(order, "grow")) return order_grow(receiver, words);
     if (!strcmp(order, "zeros")) return order_zeros(receiver, words);
     if (!strcmp(order, "done")) return order_done(receiver);
     if (!strcmp(order, "drop")) return order_drop(receiver, words);
-    if (strcmp(order, "end")) return misuse("orders are file, piece, zeros, done, drop, end; got %s", order);
+    if (strcmp(order, "end")) return misuse("orders are file, piece, grow, zeros, done, drop, end; got %s", order);
     *ended = true;
     return order_end(receiver);
 }

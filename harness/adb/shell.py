@@ -90,6 +90,8 @@ class AdbConversation:
         while self._exit_code is None:
             left = self._deadline.within(self._idle_s, f"a word of {self._deadline.what}")
             block = wait and not lines
+            if block:
+                self._connection.acknowledge_at_once()
             if not select.select([self._connection.socket], [], [], left.remaining_s() if block else 0)[0]:
                 if block:
                     raise DeadlineError(self._phone, left.what, left.seconds)

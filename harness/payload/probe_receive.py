@@ -68,6 +68,11 @@ def order_piece(name: str, length: int) -> bytes:
     return f"piece {name} {length}\0".encode()
 
 
+def order_grow(name: str, length: int) -> bytes:
+    """Let a piece that is arriving be the file, from its beginning on."""
+    return f"grow {name} {length}\0".encode()
+
+
 def order_zeros(count: int) -> bytes:
     """Append zeros, as a hole."""
     return f"zeros {count}\0".encode()

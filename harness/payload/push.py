@@ -39,6 +39,7 @@ from harness.payload.probe_receive import (
     order_drop,
     order_end,
     order_file,
+    order_grow,
     order_piece,
     order_zeros,
     parse_answer,
@@ -62,6 +63,8 @@ class Push:
         folder: of this payload alone; what is in it from earlier is used.
         stamp: file for what is known of the files afterwards, see ``device_bins/probe/stamp.h``.
         label: name for people.
+        make_room: is told how many bytes the phone has free, if it tells, removes what may go and returns how many
+            bytes that were.
         say: told how it goes on.
         sent_bytes: what was sent until now, however it ended.
     """
@@ -72,6 +75,7 @@ class Push:
     folder: str
     stamp: str
     label: str
+    make_room: Callable[[int | None], int]
     say: Callable[[str], None]
     sent_bytes: int = 0
     _there: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -100,6 +104,7 @@ class Push:
             def progress(count: int) -> None:
                 self.sent_bytes += count
                 pace.moved(count)
+                self._hear(talk, wait=False)
 
             self.transport.push(
                 self._pieces(talk, beginning, pace),
@@ -124,13 +129,14 @@ class Push:
 
     def _check_room(self, beginning: Beginning, ready: Ready) -> None:
         wanted = sum(_data_bytes(self.payload, one) for one in beginning.files)
-        if not wanted or ready.free_bytes is None or wanted + MARGIN_BYTES <= ready.free_bytes:
+        freed = self.make_room(ready.free_bytes)
+        if not wanted or ready.free_bytes is None or wanted + MARGIN_BYTES <= ready.free_bytes + freed:
             return
         raise TransferError(
             self.transport.name,
             self.folder,
             f"{self.label} needs {size_words(wanted)} more and {size_words(MARGIN_BYTES)} to spare, but only "
-            f"{size_words(ready.free_bytes)} are free on the phone; make room there, or: mnn-farm clean",
+            f"{size_words(ready.free_bytes + freed)} are free on the phone; make room there, or: mnn-farm clean",
             reason=Reason.NO_SPACE,
         )
 
@@ -148,8 +154,12 @@ class Push:
                     self._count += 1
                     remote = f"{self.folder}/pieces/{self._count}"
                     item = PushItem(self.payload.root / file.path, remote, 0o644, part.offset, part.length)
-                    self._script.append(item)
-                    self._hear(talk, wait=False)
+                    large = part.offset == 0 and part.length > PIECE_BYTES
+                    if large:
+                        self._script.append(order_grow(str(self._count), part.length))
+                    else:
+                        self._script.append(item)
+                    self._go_on(talk)
                     while sum(self._waiting) > _MOST_WAITING_BYTES:
                         self._hear(talk, wait=True)
                     yield item
@@ -157,12 +167,13 @@ class Push:
 
     def _arrived(self, talk: Conversation, item: PushItem) -> None:
         self._go_on(talk)  # what comes before it
-        assert self._script.popleft() is item  # noqa: S101  pieces arrive in the order in which they were sent
+        if not self._script or self._script[0] is not item:  # it became the file while it arrived
+            return
+        self._script.popleft()
         length = item.length or 0
         self._waiting.append(length)
         talk.say(order_piece(item.remote.rpartition("/")[2], length))
         self._go_on(talk)
-        self._hear(talk, wait=False)
 
     def _go_on(self, talk: Conversation) -> None:
         """Tell the probe what needs no waiting for a piece."""

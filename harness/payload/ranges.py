@@ -28,7 +28,9 @@ class Range:
 
 
 def ranges(fd: int, start: int, size: int) -> Iterator[Range]:
-    """Yield what lies between ``start`` and ``size`` of an open file, in order, data in :data:`PIECE_BYTES` at most.
+    """Yield what lies between ``start`` and ``size`` of an open file, in order.
+
+    Data is in pieces of :data:`PIECE_BYTES` at most, but what begins the file may have any length: it is not copied.
 
     Raises:
         OSError: it cannot be read.
@@ -37,7 +39,7 @@ def ranges(fd: int, start: int, size: int) -> Iterator[Range]:
     for part in _blocks(fd, start, size):
         if held is None:
             held = part
-        elif held.zeros == part.zeros and (held.zeros or held.length + part.length <= PIECE_BYTES):
+        elif held.zeros == part.zeros and (held.zeros or held.offset == 0 or held.length + part.length <= PIECE_BYTES):
             held = Range(held.offset, held.length + part.length, held.zeros)
         else:
             yield held

@@ -17,21 +17,20 @@ from dataclasses import dataclass
 from harness.core.deadline import Deadline
 from harness.core.log import phone_logger
 from harness.core.transport import Transport, checked
-from harness.phone.storage import parse_df
 
 CAP_BYTES = 32 * 1024**3
 STALE_S = 24 * 3600
 ROOM_S = 60.0
 
+# Two programs for all folders: starting one costs a phone more than looking at a folder.
 _LIST = r"""
 cd "$1" 2>/dev/null || exit 0
 echo "now=$(date +%s)"
-for folder in models/* bundles/* incoming/*; do
-  [ -d "$folder" ] && echo "$(stat -c %Y "$folder" 2>/dev/null) $(du -sk "$folder")"
-done
-[ ! -d bin ] || du -sk bin
+stat -c 'used=%Y %n' models/* bundles/* incoming/* 2>/dev/null
+du -sk models/* bundles/* incoming/* bin 2>/dev/null
 """
-_LINE = re.compile(r"(?:(\d+) )?\s*(\d+)\s+(\S+)")
+_USED = re.compile(r"used=(\d{1,18}) (\S+)")
+_SIZE = re.compile(r"\s*(\d{1,18})\s+(\S+)")
 # Exactly what ensure_on_phone makes (or made, in earlier versions): nothing else is ever removed.
 _PAYLOAD = re.compile(r"(?:models|bundles)/([0-9a-f]{32})")
 _INCOMING = re.compile(r"incoming/([0-9a-f]{32}|[0-9a-f]{12}-[0-9a-f]{8})")
@@ -49,10 +48,10 @@ class Held:
 
 def parse_listing(data: bytes) -> tuple[Held, ...]:
     """Read what the phone says lies in its store; lines that make no sense are skipped."""
-    matches = map(_LINE.fullmatch, data.decode("utf-8", "replace").splitlines())
-    return tuple(
-        Held(match[3], int(match[2]) * 1024, int(match[1]) if match[1] else None) for match in matches if match
-    )
+    lines = data.decode("utf-8", "replace").splitlines()
+    used = {match[2]: int(match[1]) for match in map(_USED.fullmatch, lines) if match}
+    sizes = {match[2]: int(match[1]) for match in map(_SIZE.fullmatch, lines) if match}
+    return tuple(Held(path, kib * 1024, used.get(path)) for path, kib in sizes.items())
 
 
 def parse_now(data: bytes) -> int | None:
@@ -111,12 +110,15 @@ def superfluous(
     return tuple(gone)
 
 
-def make_room(transport: Transport, wanted_bytes: int, in_use: Collection[str], coming: str) -> None:
-    """Remove what is superfluous or stale; see above. What the phone does not tell is left alone.
+def make_room(
+    transport: Transport, wanted_bytes: int, free_bytes: int | None, in_use: Collection[str], coming: str
+) -> int:
+    """Remove what is superfluous or stale, see above, and return how many bytes that were.
 
     Args:
         transport: the phone.
         wanted_bytes: what is to be brought, all of it.
+        free_bytes: what the phone has free; ``None`` is unknown.
         in_use: hashes of payloads that stay.
         coming: name in ``incoming/`` of what is to be brought; what is there of it already counts.
 
@@ -127,18 +129,16 @@ def make_room(transport: Transport, wanted_bytes: int, in_use: Collection[str], 
     deadline = Deadline(ROOM_S, "making room on the phone", transport.name)
     listed = transport.shell(["sh", "-c", _LIST, "sh", base], deadline=deadline).stdout
     held = parse_listing(listed)
-    parent = base.rpartition("/")[0] or "/"
-    free_bytes = parse_df(transport.shell(["df", parent], deadline=deadline).stdout, parent).free_bytes
     old = stale(held, parse_now(listed), coming)
     left = [one for one in held if one not in old]
     here_bytes = sum(one.size_bytes for one in left if one.path == f"incoming/{coming}")
     gone = (*old, *superfluous(left, max(wanted_bytes - here_bytes, 0), free_bytes, in_use))
-    if not gone:
-        return
-    remove = ["rm", "-rf", *(f"{base}/{one.path}{end}" for one in gone for end in ("", ".stamp"))]
-    checked(transport.shell(remove, deadline=deadline), transport.name, remove)
+    if gone:
+        remove = ["rm", "-rf", *(f"{base}/{one.path}{end}" for one in gone for end in ("", ".stamp"))]
+        checked(transport.shell(remove, deadline=deadline), transport.name, remove)
     for one in gone:
         log.info("%s removed from the store: %d bytes, not used for longest", one.path, one.size_bytes)
+    return sum(one.size_bytes for one in gone)
 
 
 def mark_used(transport: Transport, folder: str) -> None:

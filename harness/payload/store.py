@@ -112,10 +112,18 @@ def ensure_on_phone(
     if there:
         log.warning("%s rotted on the phone and is pushed anew: %s", label, _named(differing))
         _take_apart(transport, places)
-    make_room(transport, payload.size, in_use, coming=payload.hash[:_NAME_DIGITS])
     sent = 0
     for attempt in (1, 2):
-        push = Push(transport, probe.path, payload, places.incoming, places.stamp, label, say)
+        push = Push(
+            transport,
+            probe.path,
+            payload,
+            places.incoming,
+            places.stamp,
+            label,
+            lambda free: make_room(transport, payload.size, free, in_use, payload.hash[:_NAME_DIGITS]),
+            say,
+        )
         differing = _differing(_run(push), payload)
         sent += push.sent_bytes
         if not differing:
