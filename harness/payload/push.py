@@ -46,11 +46,10 @@ from harness.payload.probe_receive import (
 )
 from harness.payload.ranges import PIECE_BYTES, data_bytes, ranges
 from harness.payload.resume import Beginning, Remaining, begin
+from harness.payload.room import MARGIN_BYTES
 
 # What has arrived and is not yet part of its file: lost when the connection is cut, so not much.
 _MOST_WAITING_BYTES = 2 * PIECE_BYTES
-# A phone whose storage is filled to the last byte is of no use to anybody.
-MARGIN_BYTES = 64 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 
 
@@ -63,8 +62,8 @@ class Push:
         folder: of this payload alone; what is in it from earlier is used.
         stamp: file for what is known of the files afterwards, see ``device_bins/probe/stamp.h``.
         label: name for people.
-        make_room: is told how many bytes the phone has free, if it tells, removes what may go and returns how many
-            bytes that were.
+        make_room: is told how many bytes are to come and how many the phone has free, if it tells; removes what may go
+            and returns how many bytes that were.
         say: told how it goes on.
         sent_bytes: what was sent until now, however it ended.
     """
@@ -75,7 +74,7 @@ class Push:
     folder: str
     stamp: str
     label: str
-    make_room: Callable[[int | None], int]
+    make_room: Callable[[int, int | None], int]
     say: Callable[[str], None]
     sent_bytes: int = 0
     _there: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -129,7 +128,7 @@ class Push:
 
     def _check_room(self, beginning: Beginning, ready: Ready) -> None:
         wanted = sum(_data_bytes(self.payload, one) for one in beginning.files)
-        freed = self.make_room(ready.free_bytes)
+        freed = self.make_room(wanted, ready.free_bytes)
         if not wanted or ready.free_bytes is None or wanted + MARGIN_BYTES <= ready.free_bytes + freed:
             return
         raise TransferError(
@@ -167,7 +166,8 @@ class Push:
 
     def _arrived(self, talk: Conversation, item: PushItem) -> None:
         self._go_on(talk)  # what comes before it
-        if not self._script or self._script[0] is not item:  # it became the file while it arrived
+        first = self._script[0] if self._script else None
+        if not isinstance(first, PushItem) or first.remote != item.remote:  # it became the file while it arrived
             return
         self._script.popleft()
         length = item.length or 0

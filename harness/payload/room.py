@@ -5,7 +5,7 @@ What a push that broke off has left in ``incoming/`` goes after :data:`STALE_S`,
 The cap is :data:`CAP_BYTES`, or half of what would be free without us where that is less: a phone must not fill up with
 models that nobody measures any more, and people's phones must stay usable. When a payload was used last says the time
 of its folder, which :func:`mark_used` sets. What a session uses is never removed, so a session that needs more than the
-cap gets it.
+cap gets it. More goes where what is to be brought would not fit otherwise, with :data:`MARGIN_BYTES` to spare.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from harness.core.log import phone_logger
 from harness.core.transport import Transport, checked
 
 CAP_BYTES = 32 * 1024**3
+# A phone whose storage is filled to the last byte is of no use to anybody.
+MARGIN_BYTES = 64 * 1024**2
 STALE_S = 24 * 3600
 ROOM_S = 60.0
 
@@ -91,12 +93,14 @@ def superfluous(
 
     Args:
         held: all that lies in the store.
-        wanted_bytes: what is to be brought.
+        wanted_bytes: what is still to be brought.
         free_bytes: what the phone has free; ``None`` is unknown.
         in_use: hashes of payloads that stay.
     """
     total = sum(one.size_bytes for one in held)
     over = total + wanted_bytes - cap_bytes(total, free_bytes)
+    if free_bytes is not None:
+        over = max(over, wanted_bytes + MARGIN_BYTES - free_bytes)
     gone: list[Held] = []
     stay = [content[:32] for content in in_use]
     for one in sorted(held, key=lambda one: one.used_at or 0):
@@ -117,10 +121,10 @@ def make_room(
 
     Args:
         transport: the phone.
-        wanted_bytes: what is to be brought, all of it.
+        wanted_bytes: what is still to be brought.
         free_bytes: what the phone has free; ``None`` is unknown.
         in_use: hashes of payloads that stay.
-        coming: name in ``incoming/`` of what is to be brought; what is there of it already counts.
+        coming: name in ``incoming/`` of what is to be brought.
 
     Raises:
         PhoneError: the phone or the connection failed.
@@ -131,8 +135,8 @@ def make_room(
     held = parse_listing(listed)
     old = stale(held, parse_now(listed), coming)
     left = [one for one in held if one not in old]
-    here_bytes = sum(one.size_bytes for one in left if one.path == f"incoming/{coming}")
-    gone = (*old, *superfluous(left, max(wanted_bytes - here_bytes, 0), free_bytes, in_use))
+    free_then = None if free_bytes is None else free_bytes + sum(one.size_bytes for one in old)
+    gone = (*old, *superfluous(left, wanted_bytes, free_then, in_use))
     if gone:
         remove = ["rm", "-rf", *(f"{base}/{one.path}{end}" for one in gone for end in ("", ".stamp"))]
         checked(transport.shell(remove, deadline=deadline), transport.name, remove)

@@ -121,7 +121,7 @@ def ensure_on_phone(
             places.incoming,
             places.stamp,
             label,
-            lambda free: make_room(transport, payload.size, free, in_use, payload.hash[:_NAME_DIGITS]),
+            lambda wanted, free: make_room(transport, wanted, free, in_use, payload.hash[:_NAME_DIGITS]),
             say,
         )
         differing = _differing(_run(push), payload)
