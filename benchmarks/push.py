@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,12 @@ class Bench:
         try:
             self.ours()
         except PhoneError:
+            deadline = self._deadline()
+            while self.control.info().faults != ("cut",):  # it notices a moment later that it was pulled
+                deadline.remaining_s()
+                time.sleep(0.02)
             self.control.heal()
+            self.transport.state()  # it may have a new number
             return self.ours().pushed_bytes / SIZE
         raise RuntimeError("the push was not cut")
 

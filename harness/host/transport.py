@@ -90,9 +90,10 @@ class HostConversation:
     def say(self, data: bytes) -> None:
         """Send to its stdin; see the protocol. One that has ended is heard of by :meth:`hear`."""
         assert self._child.stdin is not None  # noqa: S101  it was asked for
+        left = memoryview(data)
         with contextlib.suppress(BrokenPipeError):
-            self._child.stdin.write(data)
-            self._child.stdin.flush()
+            while left:
+                left = left[os.write(self._child.stdin.fileno(), left) :]
 
     def hear(self, *, wait: bool) -> list[bytes]:
         """Return its lines; see the protocol."""

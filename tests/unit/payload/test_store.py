@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,7 @@ def payload(tmp_path: Path) -> PayloadFolder:
 def large(folder: Path, size: int) -> PayloadFolder:
     """One file, no two pieces of it the same."""
     folder.mkdir()
-    blocks = (hashlib.sha256(str(number).encode()).digest() for number in range(size // 32 + 1))
-    (folder / "w.bin").write_bytes(b"".join(blocks)[:size])
+    (folder / "w.bin").write_bytes(random.Random(7).randbytes(size))  # noqa: S311  repeatable bytes, no secret
     return read_folder(folder)
 
 
