@@ -103,6 +103,10 @@ class ElfImage:
         """Return the first ``most`` bytes of a segment."""
         return self._data[segment.offset : segment.offset + min(segment.file_bytes, most)]
 
+    def bytes_at(self, start: int, count: int) -> bytes:
+        """Return bytes of the file, fewer where it ends."""
+        return self._data[start : start + count]
+
     def string(self, start: int, end: int) -> str:
         """Return the string at ``start``, which ends with a zero before ``end``; what cannot be shown is escaped."""
         stop = self._data.find(b"\0", start, min(end, start + _LONGEST_NAME, self.size))

@@ -69,6 +69,16 @@ def test_two_versions_in_one_engine_are_none(traits: Any) -> None:
     assert (found.engine, found.engine_version, found.transformer_fuse) == ("MNN", None, None)
 
 
+def test_the_version_is_what_the_engine_returns_as_its_own(traits: Any) -> None:
+    code = b"\x48\x8d\x05\x01\0\0\0\xc33.5.0\0"
+    engine = {"function": b"_ZN3MNN10getVersionEv", "code": code, "data": PLAIN + b"1.2.13\0"}
+    assert traits({"libMNN.so": engine}, abi="x86_64").engine_version == "3.5.0"
+
+
+def test_the_version_of_the_http_library_in_it_is_none(traits: Any) -> None:
+    assert traits({"libMNN.so": {"data": PLAIN + b"0.26.0\0003.6.1\0"}}).engine_version == "3.6.1"
+
+
 def test_without_an_engine_nothing_is_known(traits: Any) -> None:
     assert traits({"llm_bench": {}, "libother.so": {"data": b"\x003.6.1\0"}}) == Traits()
 
