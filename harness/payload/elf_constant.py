@@ -27,7 +27,7 @@ def constant_of(image: ElfImage, function: bytes) -> str | None:
         if target is None:
             return None
         offset = image.offset_of(target)
-        return image.string(offset, offset + _LONGEST)
+        return image.string(offset, offset + _LONGEST) or None
     except BROKEN:
         return None
 
