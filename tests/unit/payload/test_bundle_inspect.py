@@ -161,6 +161,14 @@ def test_a_library_of_the_phones_maker_is_a_warning(elf_kit: ModuleType, inspect
     assert problem.fix.startswith("build MNN with -DMNN_USE_SYSTEM_LIB=OFF")
 
 
+@pytest.mark.parametrize("name", ["libOpenCL.so", "libvulkan.so"])
+def test_a_copy_of_the_phones_own_library(elf_kit: ModuleType, inspect: Inspect, name: str) -> None:
+    problem = only(inspect({**elf_kit.build(), name: elf_kit.library(name)}))
+    assert (problem.check, problem.severity) == ("system_library_hidden", "warning")
+    assert problem.detail.endswith(f"would be loaded instead of the phone's own {name}, which fits its drivers")
+    assert problem.fix == "leave it out: it is on the phone"
+
+
 def test_four_kilobytes_are_a_warning_and_for_phones_with_sixteen_an_error(
     elf_kit: ModuleType, inspect: Inspect, tmp_path: Path
 ) -> None:
