@@ -17,6 +17,7 @@ from harness.core.errors import BundleError
 from harness.core.reasons import Reason
 from harness.payload.bundle_traits import OPENED, RUNNERS, SEPARATE
 from harness.payload.elf import ElfFile, read_elf
+from harness.payload.elf_image import printable
 from harness.payload.folder import sha256_of
 from harness.payload.model_problem import Problem
 
@@ -31,8 +32,8 @@ _COPY_IT = "copy the file into the folder"
 
 
 def found(check: str, detail: str, fix: str, *, warning: bool = False) -> Problem:
-    """Return a finding about a bundle."""
-    return Problem(check, detail, fix, warning, Reason.BUNDLE_MISMATCH)
+    """Return a finding about a bundle; names in it may come from anywhere."""
+    return Problem(check, printable(detail), fix, warning, Reason.BUNDLE_MISMATCH)
 
 
 @dataclass

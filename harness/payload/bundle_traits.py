@@ -102,7 +102,7 @@ def read_traits(files: Mapping[str, ElfFile], platform: Platform | None, abi: st
     Raises:
         BundleError: a file cannot be read any more.
     """
-    names = [name.encode() + b"\0" for name in files]
+    names = [name.encode() + b"\0" for name in files if name in SEPARATE]
     markers = [_ENGINE, _LLM, _FUSE, _DEBUG, *_LOW_MEMORY, _LOGCAT, *_BACKENDS.values(), *names]
     scans = {name: _scan(name, elf, markers) for name, elf in files.items()}
     engines = [name for name, scan in scans.items() if _ENGINE in scan.has]

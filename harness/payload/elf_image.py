@@ -24,6 +24,11 @@ _LONGEST_NAME = 4096
 _SYMTAB = "SHT_SYMTAB"
 
 
+def printable(text: str) -> str:
+    """Return a text with what cannot be shown, or would move a terminal's cursor, escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 @dataclass(frozen=True)
 class Segment:
     """One program header: what of the file goes where in memory, in bytes."""
@@ -112,8 +117,7 @@ class ElfImage:
         stop = self._data.find(b"\0", start, min(end, start + _LONGEST_NAME, self.size))
         if start < 0 or stop < 0:
             raise ValueError("a name in it has no end")
-        text = self._data[start:stop].decode("utf-8", "backslashreplace")
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return printable(self._data[start:stop].decode("utf-8", "backslashreplace"))
 
     def offset_of(self, address: int) -> int:
         """Return where in the file the byte lies that is loaded at an address."""

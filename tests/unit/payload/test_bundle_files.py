@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -139,6 +140,15 @@ def test_libraries_alone_in_the_folder_of_a_build_are_mnns(elf_kit: ModuleType, 
     report = inspect_folder(tmp_path)
     assert [problem.check for problem in report.problems] == ["no_runner"]
     assert report.left_out == ("libother.so",)
+
+
+def test_names_that_a_terminal_would_obey_are_escaped(elf_kit: ModuleType, tmp_path: Path) -> None:
+    elf_kit.write(tmp_path, elf_kit.build())
+    (tmp_path / "lib\x1b[2J.so").write_bytes(b"text")
+    (tmp_path / os.fsdecode(b"lib\xff.so")).write_bytes(b"text")
+    report = inspect_folder(tmp_path)
+    says = [problem.detail.partition(" is a text file")[0] for problem in report.problems]
+    assert says == [f"{tmp_path}/lib\\x1b[2J.so", f"{tmp_path}/lib\\udcff.so"]
 
 
 def test_code_for_the_phones_signal_processor_goes_with_the_rest(elf_kit: ModuleType, tmp_path: Path) -> None:

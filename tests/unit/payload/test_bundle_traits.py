@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,6 +45,22 @@ def test_a_whole_engine_says_what_it_was_built_with(elf_kit: ModuleType, traits:
         logcat=False,
         debug_build=False,
         llm_bench_options=("-h", "--help", "-pg", "--profile"),
+    )
+
+
+def test_the_engine_in_mnns_own_python_package_is_known_for_what_it_is() -> None:
+    found = importlib.util.find_spec("_mnncengine")
+    assert found is not None
+    assert found.origin is not None
+    elf = read_elf(Path(found.origin))
+    traits = read_traits({elf.path.name: elf}, "linux", elf.abi or "")
+    assert (traits.engine, traits.engine_version) == ("MNN", importlib.metadata.version("MNN"))
+    assert (traits.backends, traits.llm, traits.transformer_fuse, traits.low_memory, traits.debug_build) == (
+        ("cpu",),
+        True,
+        True,
+        True,
+        False,
     )
 
 
