@@ -41,7 +41,12 @@ _ENGINE = b"Can't Find type=%d backend"
 _LLM = b"llm_config.json\0"
 _FUSE = b"memory-map the kvcache"  # of the cache that only the fused attention has
 _DEBUG = b"Error for %s, %d\n\0"  # of assertions
-_LOW_MEMORY = (b"MNNAsyLocalQuantInfo_EP1", b"dynamic quant error", b"only support low memory mode of int8")
+_LOW_MEMORY = (
+    b"Call error for:MNNAsyLocalQuantInfo_EP1",
+    b"dynamic quant error: x86_x64 sse",
+    b"dynamic quant error: x86_x64 avx2",
+    b"only support low memory mode of int8",
+)
 _LOGCAT = b"\0__android_log_print\0"
 #: The releases whose messages were looked up; the last of them goes up with each that is.
 _FUSE_TOLD = ((2, 9, 6), (3, 6, 1))
