@@ -12,7 +12,7 @@ BUNDLE_CHECKS = {
     "file_twice": "two different files have the same name",
     "library_missing": "a file needs a library that is neither in the bundle nor on every Android",
     "symbol_missing": "a file calls functions of MNN that no other file has: they are of different builds",
-    "vendor_library": "a file needs a library that only some phones have",
+    "vendor_library": "a file needs a library that only some phones or PCs have",
     "system_library_hidden": "the bundle's copy of a library would be loaded instead of the phone's own",
     "interpreter_unknown": "a program asks for a dynamic linker that no phone has",
     "host_build": "built for Linux: runs on PCs and virtual phones, never on Android",
