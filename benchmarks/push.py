@@ -39,6 +39,8 @@ RERUNS = 9
 SHELLS = 30
 REMOTE = "/data/local/tmp/bench-push"
 PATIENCE_S = 60.0
+# Processes that want to run, by core: from there on others' work is measured, too.
+BUSY = 0.5
 
 
 @dataclass(frozen=True)
@@ -187,10 +189,13 @@ def _ratio(seconds: dict[str, list[float]], other: str) -> float:
 
 def main() -> int:
     """Measure, print, and say by the exit status whether every gate is kept."""
+    load = os.getloadavg()[0]
     gates, figures = measure()
     for gate in gates:
         sys.stderr.write(gate.row() + "\n")
-    host = {"system": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()}
+    host = {"system": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version(), "load": load}
+    if load > BUSY * (os.cpu_count() or 1):
+        sys.stderr.write(f"The computer was busy before it began (load {load:.1f}): the speeds are worth little.\n")
     passed = all(gate.passed for gate in gates)
     told = {"schema": 1, "host": host, "passed": passed, "gates": {gate.name: gate.as_dict() for gate in gates}}
     json.dump({**told, "figures": figures}, sys.stdout, indent=1)

@@ -66,6 +66,7 @@ class Push:
             and returns how many bytes that were.
         say: told how it goes on.
         sent_bytes: what was sent until now, however it ended.
+        begun: the folder is ours; before that another push may be in it.
     """
 
     transport: Transport
@@ -77,6 +78,7 @@ class Push:
     make_room: Callable[[int, int | None], int]
     say: Callable[[str], None]
     sent_bytes: int = 0
+    begun: bool = False
     _there: dict[str, tuple[int, str]] = field(default_factory=dict)
     _script: deque[bytes | PushItem] = field(default_factory=deque)
     _waiting: deque[int] = field(default_factory=deque)
@@ -124,6 +126,7 @@ class Push:
                 if isinstance(answer, HashLine):
                     found.append(answer)
                 elif isinstance(answer, Ready):
+                    self.begun = True
                     return found, answer
 
     def _check_room(self, beginning: Beginning, ready: Ready) -> None:

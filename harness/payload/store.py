@@ -41,8 +41,6 @@ SLOWEST_PUSH_BYTES_PER_S = 2_000_000
 SLOWEST_HASH_BYTES_PER_S = 20_000_000
 _LEAST_S = 60.0
 _NAMED_FILES = 3
-# What an unfinished push leaves is of no use after these.
-_HOPELESS = (Reason.NO_SPACE, Reason.READ_ONLY)
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ def _run(push: Push) -> dict[str, tuple[int, str]]:
         return push.run(deadline)
     except PhoneError as error:
         log.info("%s broke off after %d bytes: %s", what, push.sent_bytes, error)
-        if error.reason in _HOPELESS:
+        if isinstance(error, TransferError) and push.begun:  # refused, not lost: going on would meet the same again
             _remove(push.transport, push.folder)
         raise
 

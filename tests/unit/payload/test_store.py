@@ -153,7 +153,7 @@ def test_what_broke_off_of_something_else_is_begun_anew(phone: Any, payload: Pay
     [
         (TransferError("toy-1", "/x", "write failed: No space left on device"), False),
         (TransferError("toy-1", "/x", "write failed: Read-only file system"), False),
-        (TransferError("toy-1", "/x", "write failed: I/O error"), True),
+        (TransferError("toy-1", "/x", "write failed: I/O error"), False),
         (PhoneLostError("toy-1", "gone"), True),
         (DeadlineError("toy-1", "pushing model toy", 60), True),
     ],
@@ -171,6 +171,14 @@ def test_a_push_that_fails_tells_its_own_reason_and_leaves_what_helps_the_next(
     assert caught.value is error
     assert ("payload/run" in "".join(phone.files)) == (kept or not rm_works)
     assert phone.below("models") == set()
+
+
+def test_where_another_push_goes_on_nothing_of_it_is_removed(phone: Any, payload: PayloadFolder) -> None:
+    phone.refuse["lock"] = "another push into /x goes on: wait for its end"
+    phone.files[f"{BASE}/incoming/{payload.hash[:32]}/payload/run"] = b"prog"
+    with pytest.raises(TransferError, match="another push"):
+        bring(phone, payload)
+    assert phone.below("incoming") == {f"{payload.hash[:32]}/payload/run"}
 
 
 def test_what_cannot_be_moved_into_place_is_an_error(phone: Any, payload: PayloadFolder) -> None:

@@ -24,6 +24,9 @@ class ToyTalk:
         self.result: ShellResult | None = None
         self._orders: list[list[str]] = []
         self._path, self._exec = "", False
+        if "lock" in phone.refuse:
+            self.result = ShellResult(1, b"", f"probe: {phone.refuse['lock']}".encode())
+            return
         for path, data in phone.tree(f"{folder}/payload").items():
             self._tell(f'"path":"{path}","size":{len(data)},"sha256":"{sha256(data)}"')
         self._tell(f'"ready":true,"free_bytes":{phone.free_bytes}')
