@@ -173,8 +173,8 @@ def measure() -> tuple[list[Gate], dict[str, Any]]:
         shells = bench.shells()
         bench.remove_all()
     gates = [
-        Gate("first push, speed ÷ adb push", _ratio(pushes, "adb_push"), least=1.0),
-        Gate("first push, speed ÷ adbutils sync.push", _ratio(pushes, "adbutils"), least=1.0),
+        Gate("first push, speed ÷ adb push", ratio(pushes, "adb_push"), least=1.0),
+        Gate("first push, speed ÷ adbutils sync.push", ratio(pushes, "adbutils"), least=1.0),
         Gate("verified re-run, ms", statistics.median(reruns), most=100.0),
         Gate("verified re-run, payload bytes", rerun_bytes, most=0),
         Gate("cut at half, share sent again", share, most=0.55),
@@ -189,7 +189,8 @@ def measure() -> tuple[list[Gate], dict[str, Any]]:
     }
 
 
-def _ratio(seconds: dict[str, list[float]], other: str) -> float:
+def ratio(seconds: dict[str, list[float]], other: str) -> float:
+    """Return how much faster ours is than the other, in the middle one of the rounds."""
     return statistics.median(theirs / ours for theirs, ours in zip(seconds[other], seconds["ours"], strict=True))
 
 

@@ -1,17 +1,22 @@
 """One push of a payload to a phone: goes on where an earlier one broke off, and proves on the way what arrived.
 
-Two connections work together. Over adb's file transfer the bytes come in pieces of some megabytes, each a file of its
-own; over the other the probe is told of each piece that has arrived, appends it to its file and hashes it on the way
-(``probe receive``). When the last piece is there the hash is there too, and nothing is read again.
+Two connections work together. Over adb's file transfer the bytes come as pieces, each a file of its own; over the other
+the probe is told of them, puts them together and hashes them on the way (``probe receive``). When the last byte is
+there the hash is there too.
 
-Why pieces: adbd can neither write at an offset nor does it keep what had arrived of a file when the connection is cut.
-So a piece is what a cut costs at most, beside those that were on their way. Why not one stream into the probe's stdin:
-measured on virtual phones, adb's own file transfer is half as fast again as a shell's stdin, since adbd takes it in
-larger parts; copying a piece on the phone costs less than that, and the first piece of a file is only renamed. It needs
-nothing that a phone's SELinux might refuse, such as links, pipes or writing through another process's files.
+Why so: adbd can neither write at an offset nor does it keep what had arrived of a file when the connection is cut. So
 
-Nothing is flushed to storage at the end: writing begins with each piece, and what a power cut takes is found out by the
-hash that is computed anew after a restart (see :data:`harness.payload.store.TRUST_S`).
+- the first piece of a file, which is all of it as a rule, is renamed by the probe while it arrives, and followed. adbd
+  writes on through its descriptor; cut, it removes a name that is no longer there. Nothing is copied.
+- what follows an earlier push or a run of zeros comes in pieces of some megabytes that are appended. That is a copy on
+  the phone, but only then; and only the piece on its way is lost in a cut.
+
+Why not one stream into the probe's stdin, which needs none of this: measured on virtual phones, it carries half as
+much a second as adb's file transfer, which the phone takes in larger parts. And nothing is needed that a phone's
+SELinux might refuse to a shell, such as links, named pipes or the files of another process.
+
+Nothing is flushed at the end. What a power cut takes is found out by the hash that is computed anew after a restart
+(see :data:`harness.payload.store.TRUST_S`).
 """
 
 from __future__ import annotations
