@@ -6,8 +6,9 @@
  * push goes on from it.
  *
  * First it tells size and SHA-256 of all that is there, then that it is ready. Then come orders on stdin, each ended by a
- * NUL: `file MODE OFFSET PATH` (go on with a file that is OFFSET long, or anew with 0), `grow NAME LENGTH` (a
- * piece that is arriving), `piece NAME LENGTH` (one that has arrived), `zeros COUNT`, `done`, `drop PATH`, `end`. A number alone in the answer is a sign of life.
+ * NUL: `file MODE OFFSET PATH` (go on with a file that is OFFSET long, or anew with 0), `grow NAME LENGTH` (a piece that
+ * is arriving), `piece NAME LENGTH` (one that has arrived), `zeros COUNT`, `done`, `drop PATH`, `end`. An answer with
+ * nothing but a number of hashed bytes is a sign of life.
  */
 #include "files.h"
 #include "sha256.h"
@@ -30,9 +31,9 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 10,      /* stays in the cache between reading, hashing and writing */
+    CHUNK = 256 << 10,       /* stays in the cache between reading, hashing and writing */
     LONGEST_ORDER = 8 << 10, /* a path has 4096 bytes at most */
-    LOCK_MS = 20000,        /* another push ends as soon as adbd notices that its connection is gone */
+    LOCK_MS = 20000,         /* another push ends as soon as adbd notices that its connection is gone */
     PAUSE_MS = 20,
     GROW_MS = 3, /* at the fastest link, a megabyte or two */
 };
@@ -232,11 +233,8 @@ static int take_content(struct receiver *receiver, int from, bool own, int64_t l
         if (got < CHUNK) break;
     }
     int64_t came = (int64_t)(receiver->sha.length - begun);
-    if (came != length)
-        return fail("a piece of %s has %" PRId64 " bytes instead of %" PRId64, receiver->path, came, length);
-    /* so that gigabytes do not wait in memory, to be written while something is measured */
-    (void)sync_file_range(receiver->fd, (off_t)begun, (off_t)length, SYNC_FILE_RANGE_WRITE);
-    return 0;
+    if (came == length) return 0;
+    return fail("a piece of %s has %" PRId64 " bytes instead of %" PRId64, receiver->path, came, length);
 }
 
 static int order_piece(struct receiver *receiver, char *words) {
