@@ -34,6 +34,9 @@ BUNDLE_CHECKS = {
     "not_stripped": "debugging information makes the files larger than they need be",
     "archive_unsafe": "an archive wants to write outside its folder or holds more than files",
     "archive_broken": "an archive cannot be unpacked",
+    "manifest_unreadable": "an app's AndroidManifest.xml cannot be read",
+    "library_compressed": "an app has compressed libraries, though it says that Android need not extract them",
+    "opencl_not_declared": "an app brings MNN's OpenCL backend and does not declare that it loads the phone's OpenCL",
     "pin_differs": "a file is not as it was when the bundle was imported",
 }
 
