@@ -13,21 +13,19 @@ from harness.payload.android_manifest import AndroidManifest, read_manifest
 from harness.payload.archive_entries import BROKEN, broken
 from harness.payload.archives import open_zip, unpack_zip
 from harness.payload.axml import MAX_BYTES, parse_axml
+from harness.payload.bundle_files import ABIS, found
+from harness.payload.bundle_loading import BIG_PAGE_ABIS
+from harness.payload.bundle_traits import RUNNERS
 from harness.payload.model_problem import Problem
 from harness.payload.proto_xml import fields, parse_proto_xml
 
-ABIS = ("arm64-v8a", "armeabi-v7a", "x86_64", "x86", "riscv64")
-#: ABIs whose phones may have memory pages of 16 KB.
-WIDE_ABIS = frozenset({"arm64-v8a", "x86_64", "riscv64"})
-
-_RUNNERS = ("farm_runner", "llm_bench", "llm_demo")
 _MANIFESTS = {"apk": "AndroidManifest.xml", "aab": "base/manifest/AndroidManifest.xml"}
 _CONFIG = "BundleConfig.pb"
 _BINARY_XML = b"\x03\x00"
 _ABI = "|".join(ABIS)
 _LIBRARY = re.compile(r"(?:(?P<module>[^/]+)/)?lib/(?P<abi>[^/]+)/(?P<name>[^/]+\.so)")
 #: A program that an app unpacks by itself.
-_ASSET = re.compile(rf"(?:[^/]+/)?assets/(?:.*/)?(?P<abi>{_ABI})/(?:.*/)?(?P<name>{'|'.join(_RUNNERS)})")
+_ASSET = re.compile(rf"(?:[^/]+/)?assets/(?:.*/)?(?P<abi>{_ABI})/(?:.*/)?(?P<name>{'|'.join(RUNNERS)})")
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class App:
         """Return the largest page (up to 64 KB) at multiples of which all uncompressed 64-bit libraries begin."""
         if self.kind == "aab":
             return self.page_bytes
-        begins = [f.begins_at for f in self.files if f.begins_at is not None and f.abi in WIDE_ABIS]
+        begins = [f.begins_at for f in self.files if f.begins_at is not None and f.abi in BIG_PAGE_ABIS]
         return min((min(at & -at or 65536, 65536) for at in begins), default=None)
 
 
@@ -157,7 +155,7 @@ def _manifest(
         said = "is not in it"
     except (*BROKEN, OSError) as error:
         said = f"cannot be read ({ascii(str(error))[1:-1][:200]})"
-    return AndroidManifest(), Problem("manifest_unreadable", f"{path}: {entry} {said}", "build the app again")
+    return AndroidManifest(), found("manifest_unreadable", f"{path}: {entry} {said}", "build the app again")
 
 
 def _begins_at(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:

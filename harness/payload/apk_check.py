@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from harness.payload.apk import ABIS, WIDE_ABIS, App, AppFile
+from harness.payload.apk import App, AppFile
 from harness.payload.archive_entries import shown
+from harness.payload.bundle_files import ABIS, found
+from harness.payload.bundle_loading import BIG_PAGE_ABIS, BIG_PAGE_BYTES
 from harness.payload.model_problem import Problem
 
-PAGE_BYTES, BIG_PAGE_BYTES = 4096, 16384
+PAGE_BYTES = 4096
 #: Since this API level an app has to declare which of the phone's own libraries it loads.
 DECLARE_SINCE_SDK = 31
 OPENCL = "libOpenCL.so"
@@ -35,7 +37,7 @@ def check_app(app: App, *, page_bytes: int | None, opencl: bool) -> Iterator[Pro
         yield app.problem
     for abi in app.strange:
         detail = f"{app.path} has a folder {shown('lib/' + abi)}, which is no ABI of today's phones: Android ignores it"
-        yield Problem("bundle_wrong_abi", detail, f"use one of {', '.join(ABIS)}", warning=True)
+        yield found("bundle_wrong_abi", detail, f"use one of {', '.join(ABIS)}", warning=True)
     yield from _missing(app)
     yield from _packing(app, page_bytes)
     target, declared = app.manifest.target_sdk, dict(app.manifest.native_libraries)
@@ -45,7 +47,7 @@ def check_app(app: App, *, page_bytes: int | None, opencl: bool) -> Iterator[Pro
             "Android does not let it load the phone's, so OpenCL falls back to the CPU"
         )
         fix = f'add <uses-native-library android:name="{OPENCL}" android:required="false"/> to its <application>'
-        yield Problem("opencl_not_declared", detail, fix, warning=True)
+        yield found("opencl_not_declared", detail, fix, warning=True)
 
 
 def _missing(app: App) -> Iterator[Problem]:
@@ -56,14 +58,14 @@ def _missing(app: App) -> Iterator[Problem]:
             having = [abi for abi in libraries if abi not in lacking]
             detail = f"{app.path} has {name} for {', '.join(having)}, but not for {', '.join(lacking)}"
             fix = f"build it for {', '.join(lacking)} too, or leave that ABI out of the app (abiFilters)"
-            yield Problem("library_missing", detail, fix, warning=_ENGINE.fullmatch(name) is None)
+            yield found("library_missing", detail, fix, warning=_ENGINE.fullmatch(name) is None)
 
 
 def _packing(app: App, page_bytes: int | None) -> Iterator[Problem]:
     if app.kind == "aab":
         if app.page_bytes is not None and app.page_bytes < (page_bytes or BIG_PAGE_BYTES):
             detail = f"{app.path} asks for libraries at multiples of {app.page_bytes} bytes in its APKs"
-            yield Problem(
+            yield found(
                 "page_alignment",
                 f"{detail}: phones with pages of {page_bytes or BIG_PAGE_BYTES} bytes cannot load them from there",
                 "build it with the Android Gradle plugin 8.5.1 or newer",
@@ -75,7 +77,7 @@ def _packing(app: App, page_bytes: int | None) -> Iterator[Problem]:
         files = [file for file in app.files if file.abi == abi and file.entry.startswith("lib/")]
         compressed = [file.name for file in files if file.begins_at is None]
         if compressed and extracted is False:
-            yield Problem(
+            yield found(
                 "library_compressed",
                 f"{app.path} says extractNativeLibs=false, but lib/{abi} has {_listed(compressed)} compressed",
                 "pack them uncompressed (jniLibs.useLegacyPackaging = false), or say true",
@@ -85,12 +87,12 @@ def _packing(app: App, page_bytes: int | None) -> Iterator[Problem]:
 
 
 def _alignment(app: App, abi: str, files: list[AppFile], page_bytes: int | None) -> Iterator[Problem]:
-    wanted = page_bytes or BIG_PAGE_BYTES if abi in WIDE_ABIS else PAGE_BYTES
+    wanted = page_bytes or BIG_PAGE_BYTES if abi in BIG_PAGE_ABIS else PAGE_BYTES
     off = [file.name for file in files if file.begins_at is not None and file.begins_at % wanted]
     if not off:
         return
     no_phone = any(file.begins_at is not None and file.begins_at % PAGE_BYTES for file in files)
-    yield Problem(
+    yield found(
         "page_alignment",
         f"in {app.path} lib/{abi} has {_listed(off)} uncompressed and not at a multiple of {wanted} bytes: "
         f"phones with pages of that size cannot load them from there",

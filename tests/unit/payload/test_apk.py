@@ -14,6 +14,7 @@ from harness.core.errors import BundleError, ConfigError
 from harness.payload.android_manifest import AndroidManifest
 from harness.payload.apk import App, AppFile, read_app, unpack_app
 from harness.payload.apk_check import check_app
+from harness.payload.bundle_files import found as problem
 from harness.payload.model_problem import Problem
 
 Make = Callable[..., App]
@@ -103,7 +104,7 @@ def test_a_library_that_one_abi_lacks_is_told(name: str, warning: bool, apk: Mak
     files = {f"lib/{abi}/libother.so": b"x" for abi in ("arm64-v8a", "x86_64", "armeabi-v7a")}
     app = apk(files | {f"lib/{abi}/{name}": b"y" for abi in ("arm64-v8a", "x86_64")})
     assert found(app) == [
-        Problem(
+        problem(
             "library_missing",
             f"{tmp_path}/app.apk has {name} for arm64-v8a, x86_64, but not for armeabi-v7a",
             "build it for armeabi-v7a too, or leave that ABI out of the app (abiFilters)",
@@ -122,8 +123,8 @@ def test_an_uncompressed_library_at_4_kb_is_an_error_where_pages_of_16_are_asked
         f"in {tmp_path}/app.apk lib/arm64-v8a has libMNN.so uncompressed and not at a multiple of 16384 bytes: "
         "phones with pages of that size cannot load them from there"
     )
-    assert found(app) == [Problem("page_alignment", detail, GRADLE, warning=True)]
-    assert found(app, page_bytes=16384) == [Problem("page_alignment", detail, GRADLE)]
+    assert found(app) == [problem("page_alignment", detail, GRADLE, warning=True)]
+    assert found(app, page_bytes=16384) == [problem("page_alignment", detail, GRADLE)]
     assert found(app, page_bytes=4096) == []
 
 
@@ -144,7 +145,7 @@ def test_compressed_libraries_are_fine_where_android_extracts_them(apk: Make, tm
     assert [file.begins_at for file in app.files] == [None, None]
     assert found(app, page_bytes=16384) == []
     assert found(apk(ARM, stored=False, extract=False)) == [
-        Problem(
+        problem(
             "library_compressed",
             f"{tmp_path}/app.apk says extractNativeLibs=false, "
             "but lib/arm64-v8a has libMNN.so, libMNN_CL.so compressed",
