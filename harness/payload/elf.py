@@ -40,8 +40,16 @@ _ABIS: dict[tuple[str | int, int], str] = {
 }
 _PIE = 0x08000000
 _TEXTREL = 0x4
-#: Tags of relocation tables in a packed form, and the first API level whose linker reads it.
-_PACKED = {"DT_RELR": 30, 0x23: 30, 0x24: 30, 0x6FFFE000: 28, 0x6000000F: 23, 0x60000011: 23}
+#: Tags of relocation tables in a packed form, and the first API level whose linker reads it. Two of Android's share
+#: their numbers with Solaris', whose names pyelftools may give.
+_PACKED = {
+    "DT_RELR": 30,
+    "DT_ANDROID_RELR": 28,
+    "DT_ANDROID_REL": 23,
+    "DT_SUNW_FILTER": 23,
+    "DT_ANDROID_RELA": 23,
+    "DT_SUNW_SYMTAB": 23,
+}
 _PAGES = (65536, 16384, 4096)
 
 
@@ -214,7 +222,7 @@ def _relro_page(image: ElfImage) -> int | None:
     writable = [s for s in image.loads if s.writable and s.memory_bytes]
     for page in _PAGES:
         border = -(-end // page) * page
-        if not any(s.address < border and s.address + s.memory_bytes > end for s in writable):
+        if not any(max(s.address, end) < min(s.address + s.memory_bytes, border) for s in writable):
             return page
     return _PAGES[-1]
 

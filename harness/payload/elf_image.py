@@ -135,7 +135,9 @@ class ElfImage:
 
     def _tags(self, segment: Segment) -> Iterator[tuple[str | int, int]]:
         step = self._structs.Elf_Dyn.sizeof()
-        for n in range(min(segment.file_bytes // step, _MOST_TAGS)):
+        for n in range(segment.file_bytes // step):
+            if n == _MOST_TAGS:
+                raise ValueError("its dynamic section has no end")
             entry = struct_parse(self._structs.Elf_Dyn, self._file, segment.offset + n * step)
             if entry.d_tag == "DT_NULL":
                 return
