@@ -65,13 +65,11 @@ _GLIBC = frozenset({
     "libstdc++.so.6",
     "libutil.so.1",
 })  # fmt: skip
-_ANDROID_LINKERS = (
-    "/system/bin/linker",
-    "/system/bin/linker64",
-    "/system/bin/linker_asan",
-    "/system/bin/linker_asan64",
+_ANDROID_LINKERS = frozenset(
+    f"{folder}/{linker}"
+    for folder in ("/system/bin", "/system/bin/bootstrap", "/apex/com.android.runtime/bin")
+    for linker in ("linker", "linker64", "linker_asan", "linker_asan64")
 )
-_APEX_LINKERS = ("/apex/com.android.runtime/bin/linker", "/apex/com.android.runtime/bin/linker64")
 #: The NDK's name of a target, and its compiler's name of the architecture.
 _TRIPLES = {
     "arm64-v8a": ("aarch64-linux-android", "aarch64"),
@@ -82,7 +80,6 @@ _TRIPLES = {
 }
 #: How to get a library, by how its name begins; the first that fits counts.
 _ANYWHERE = (
-    ("/", "link it again by the library's name, without a path: that path does not exist on a phone"),
     ("libMNN", "add {name} of the same MNN build for {abi}"),
     ("libllm", "add {name} of the same MNN build for {abi}"),
     ("libQnn", "add {name} for {abi} from Qualcomm's QNN SDK"),
@@ -172,6 +169,8 @@ def _on_platform(name: str, platform: Platform) -> bool:
 
 
 def _fix(name: str, platform: Platform, abi: str) -> str:
+    if "/" in name:
+        return "link it again by the library's name, without a path: that path does not exist on a phone"
     fixes = _ANYWHERE + (_ON_ANDROID if platform == "android" else _ON_LINUX)
     triple, arch = _TRIPLES.get(abi, ("*", "*"))
     fix = next(fix for start, fix in fixes if name.startswith(start))

@@ -143,7 +143,7 @@ def _variant(root: Path, scope: Scope, platform: Platform | None, traits: Traits
         cpu_features=tuple(sorted({feature for elf in elves for feature in elf.features_needed})),
         min_sdk=max(levels, default=None) if platform != "linux" else None,
         page_bytes=min((elf.page_bytes for elf in elves), default=None) if scope.abi in BIG_PAGE_ABIS else None,
-        size_bytes=sum(elf.size for elf in elves),
+        size_bytes=sum(place.stat().st_size for place in places.values()),
         stripped=all(elf.stripped for elf in elves),
         debug_info=any(elf.debug for elf in elves),
         traits=traits,
