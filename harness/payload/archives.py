@@ -8,6 +8,7 @@ something that unpacking must not do) or ``archive_broken`` (it cannot be read t
 from __future__ import annotations
 
 import stat
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,12 +28,18 @@ _MAGIC = {
     "zstd": (b"\x28\xb5\x2f\xfd",),
     "7z": (b"7z\xbc\xaf\x27\x1c",),
     "rar": (b"Rar!\x1a\x07",),
+    "elf": (b"\x7fELF",),
 }
 _TAR_MAGIC_AT = 257
+#: Zips end with a record of 22 bytes and a comment; before it, where they are big, lies one with wider numbers.
+_ZIP_END, _ZIP64_END = b"PK\x05\x06", b"PK\x06\x06"
+_ZIP_TAIL_BYTES = 65535 + 22 + 20 + 56
+#: Generous for as many entries as are ever unpacked; zipfile would read a directory of any size.
+_MAX_DIRECTORY_BYTES = 16 * 1024**2
 
 
 def archive_kind(path: Path) -> str:
-    """Return what a file is by its first bytes: ``zip``, ``tar``, a kind of compression, or ``""`` for none of them.
+    """Return what a file is by its first bytes: ``zip``, ``tar``, a compression, ``elf``, …; ``""``: nothing known.
 
     Raises:
         ConfigError: it cannot be read, or it is the Git LFS pointer to an archive (a :class:`BundleError`).
@@ -68,6 +75,9 @@ def unpack(archive: Path, target: Path) -> None:
             unpack_zip(archive, entries, target, lambda name: name)
     elif kind == "tar" or kind in COMPRESSIONS:
         unpack_tar(archive, kind, target)
+    elif kind == "elf":
+        said = f"{archive} is a single program or library, not an archive"
+        raise BundleError("archive_broken", said, remedy="name the folder that it lies in")
     elif kind:
         raise BundleError("archive_broken", f"{archive} is a {kind} archive, which is not read here", remedy=UNPACK_IT)
     else:
@@ -87,6 +97,7 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
         ConfigError: the file cannot.
     """
     try:
+        _check_directory(path)
         archive = zipfile.ZipFile(path)
     except BROKEN as error:
         raise broken(path, error) from error
@@ -94,6 +105,21 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
         raise ConfigError(f"{path} cannot be read ({error.strerror})", remedy="check the path") from error
     with archive:
         yield archive
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse a zip whose directory alone would fill the memory."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _ZIP_TAIL_BYTES))
+        tail = file.read()
+    end, wide = tail.rfind(_ZIP_END), tail.rfind(_ZIP64_END)
+    says = [struct.unpack_from("<I", tail, end + 12)[0]] if end >= 0 else []
+    says += [struct.unpack_from("<Q", tail, wide + 40)[0]] if wide >= 0 else []
+    directory = min(max(says, default=0), size)  # 0xFFFFFFFF where the wide one counts
+    if directory > _MAX_DIRECTORY_BYTES:
+        said = f"{path}: its list of entries has {directory:,} bytes, more than is ever unpacked"
+        raise BundleError("archive_unsafe", said, remedy=UNPACK_IT)
 
 
 def unpack_zip(path: Path, archive: zipfile.ZipFile, target: Path, place: Callable[[str], str | None]) -> None:

@@ -10,6 +10,7 @@ import lzma
 import os
 import random
 import stat
+import struct
 import sys
 import tarfile
 import zipfile
@@ -299,7 +300,8 @@ def test_an_archive_that_is_cut_off_is_refused_wherever_it_ends(kind: str, tmp_p
     ("content", "says", "remedy"),
     [
         (b"", "is neither a zip nor a tar", "name a folder, a zip, a tar (plain, gz, bz2, xz), an APK or an AAB"),
-        (b"\x7fELF" + bytes(600), "is neither a zip nor a tar", "name a folder"),
+        (b"text" * 200, "is neither a zip nor a tar", "name a folder, a zip"),
+        (b"\x7fELF" + bytes(600), "is a single program or library, not an archive", "name the folder that it lies in"),
         (b"PK\x03\x04" + bytes(600), "cannot be read (File is not a zip file)", FETCH_AGAIN),
         (b"7z\xbc\xaf\x27\x1c" + bytes(600), "is a 7z archive, which is not read here", "unpack it yourself"),
         (b"Rar!\x1a\x07\x01\x00", "is a rar archive, which is not read here", "unpack it yourself"),
@@ -313,6 +315,17 @@ def test_what_is_no_archive_is_refused(content: bytes, says: str, remedy: str, t
     assert error.check == "archive_broken"
     assert says in error.message
     assert error.remedy.startswith(remedy)
+
+
+def test_a_zip_whose_directory_would_fill_the_memory_is_refused(tmp_path: Path, target: Path) -> None:
+    (tmp_path / "x.zip").write_bytes(b"PK\x03\x04")
+    size = 64 << 20
+    os.truncate(tmp_path / "x.zip", size)
+    with (tmp_path / "x.zip").open("ab") as file:
+        file.write(b"PK\x05\x06" + struct.pack("<4H2IH", 0, 0, 65535, 65535, size - 8, 8, 0))
+    error = refusal(tmp_path / "x.zip", target)
+    assert (error.check, error.remedy) == ("archive_unsafe", "unpack it yourself and name the folder")
+    assert f"its list of entries has {size - 8:,} bytes" in error.message
 
 
 def test_a_git_lfs_pointer_to_an_archive_is_told(tmp_path: Path, target: Path) -> None:
