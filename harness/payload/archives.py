@@ -141,7 +141,7 @@ def unpack_zip(path: Path, archive: zipfile.ZipFile, target: Path, place: Callab
             raise BundleError("archive_broken", f"{path}: entry {shown(name)} is encrypted", remedy=UNPACK_IT)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
             raise writer.unsafe(name, "is a device, a pipe or a socket")
-        if info.is_dir() or kind == stat.S_IFDIR:
+        if name.endswith("/") or kind == stat.S_IFDIR:
             writer.claim(to, folder=True)
             continue
         entry = writer.claim(to)

@@ -230,6 +230,7 @@ def test_a_file_where_a_folder_was_and_the_other_way_round_is_refused(tmp_path: 
     assert refusal(tarred(tmp_path / "a.tar", member("a/b", b"1"), member("a", b"2")), target).check == "archive_unsafe"
     assert refusal(tarred(tmp_path / "b.tar", member("c", b"1"), member("c/d", b"2")), target).check == "archive_unsafe"
     assert refusal(tarred(tmp_path / "c.tar", member(".", b"2")), target).message.endswith("entry '.' has no name")
+    assert refusal(zipped(tmp_path / "d.zip", ("", b"3", 0)), target).message.endswith("entry '' has no name")
 
 
 def test_a_zip_bomb_is_refused_by_what_it_declares_before_anything_is_written(
