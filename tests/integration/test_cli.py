@@ -41,6 +41,9 @@ def test_it_says_its_version() -> None:
         ("models", "import"),
         ("models", "verify"),
         ("models", "check"),
+        ("bins", "inspect"),
+        ("bins", "import"),
+        ("bins", "list"),
     ],
 )
 def test_every_verb_has_help_with_an_example(verb: tuple[str, ...]) -> None:
