@@ -11,10 +11,11 @@ import typer
 
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
+from harness.payload.bundle import read_manifest
 from harness.payload.bundle_inspect import BundleVariant
 from harness.payload.bundle_source import Inspected, inspect_source
 from harness.payload.bundles_import import default_name, import_bundle
-from harness.payload.bundles_place import BUNDLES, find_bundle, read_manifest
+from harness.payload.bundles_place import BUNDLES, find_bundle
 from harness.payload.model_problem import Problem
 
 app = typer.Typer(no_args_is_help=True, help="Device binaries: inspect, import, list.")

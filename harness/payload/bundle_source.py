@@ -13,12 +13,11 @@ from harness.core.reasons import Reason
 from harness.payload.apk import App, read_app, unpack_app
 from harness.payload.apk_check import check_app
 from harness.payload.archives import archive_kind, unpack
-from harness.payload.bundle import MANIFEST
+from harness.payload.bundle import MANIFEST, read_manifest
 from harness.payload.bundle_files import found
 from harness.payload.bundle_inspect import BundleReport, BundleVariant, inspect_folder
 from harness.payload.bundle_manifest import BundleManifest, Variant
 from harness.payload.bundle_traits import RUNNERS
-from harness.payload.bundles_place import read_manifest
 from harness.payload.elf import read_elf
 from harness.payload.folder import sha256_of
 from harness.payload.model_problem import Problem

@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.core.errors import ConfigError
-from harness.core.toml import read_toml
 from harness.payload.bundle import MANIFEST, Bundle, read_bundle
-from harness.payload.bundle_manifest import BundleManifest
 from harness.payload.places import Place
-from harness.plan.load import check_against
 
 BUNDLES = Place("bundle", "bundles", MANIFEST)
 
@@ -41,15 +38,3 @@ def find_bundle(name_or_dir: str) -> Path:
         )
     path = Path(name_or_dir).expanduser()
     return path.parent if path.name == MANIFEST else path
-
-
-def read_manifest(folder: Path) -> BundleManifest:
-    """Read a bundle's manifest; its files are not looked at.
-
-    Raises:
-        ConfigError: it cannot be read, or it is none.
-    """
-    file = folder / MANIFEST
-    data = read_toml(file)
-    check_against(BundleManifest, data, str(file))
-    return BundleManifest.model_validate(data)

@@ -12,10 +12,10 @@ from types import ModuleType
 import pytest
 
 from harness.core.errors import BundleError, ConfigError, HostError
-from harness.payload.bundle import Bundle, read_bundle
+from harness.payload.bundle import Bundle, read_bundle, read_manifest
 from harness.payload.bundle_manifest import Target, Variant
 from harness.payload.bundles_import import default_name, import_bundle
-from harness.payload.bundles_place import BUNDLES, find_bundle, imported_bundles, read_manifest
+from harness.payload.bundles_place import BUNDLES, find_bundle, imported_bundles
 
 Take = Callable[..., Bundle]
 
@@ -122,6 +122,14 @@ def test_a_later_change_of_a_file_is_refused_with_its_name(mnn: Path, cache: Pat
         assert caught.value.reason.code == "payload_corrupt"
         assert str(library) in caught.value.message
         assert f"mnn-farm bins import {mnn} --name mine --replace" in caught.value.remedy
+        assert caught.value.message.startswith(f"{library} was changed since the bundle was imported")
+    library.unlink()
+    (cache / "mine" / "x86_64" / "llm_demo").unlink()
+    with pytest.raises(
+        ConfigError, match=r"libMNN\.so is missing since the bundle was imported \(and 1 more\)"
+    ) as gone:
+        read_bundle(cache / "mine")
+    assert gone.value.reason.code == "payload_corrupt"
     take(mnn, replace=True)
     assert read_bundle(cache / "mine").manifest.name == "mine"
 
