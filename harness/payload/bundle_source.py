@@ -51,6 +51,10 @@ class Inspected:
         """Whether nothing stands against using it."""
         return all(problem.warning for problem in self.problems)
 
+    def told_as(self, source: Path) -> Inspected:
+        """Return the same, told as found in ``source``: from which the files were made."""
+        return replace(self, source=source, problems=tuple(_renamed(self.problems, self.source, source)))
+
 
 def inspect_source(source: Path, scratch: Path, *, page_bytes: int | None = None) -> Inspected:
     """Inspect a folder or a file; what is wrong with it is in the answer.

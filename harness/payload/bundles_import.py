@@ -60,7 +60,7 @@ def import_bundle(
         say: is told what happens, and each warning.
         page_bytes: memory page of the phones it is wanted for; ``None``: of any.
         cpu_features: what it needs of a phone's CPU, as a kernel spells it; added to what the files say.
-        made_from: what ``source`` was built from, to be noted in its stead.
+        made_from: what ``source`` was built from, to be named and noted in its stead.
 
     Raises:
         BundleError: it is refused; the message names the first reason and says how many more there are.
@@ -75,8 +75,9 @@ def import_bundle(
         check_free(name, replace=replace)  # it may have been taken by the process that was waited for
         unpacked, made = scratch / "unpacked", scratch / name
         unpacked.mkdir()
-        say(f"inspecting {source}")
-        inspected = inspect_source(source, unpacked, page_bytes=page_bytes)
+        origin = made_from or source
+        say(f"inspecting {'what was built' if made_from else source}")
+        inspected = inspect_source(source, unpacked, page_bytes=page_bytes).told_as(origin)
         _refuse(inspected)
         for problem in inspected.problems:
             say(f"warning: {problem.check}: {problem.detail} ({problem.fix})")
@@ -84,7 +85,7 @@ def import_bundle(
         say(f"copying {sum(variant.size_bytes for variant in usable) / 1e6:.1f} MB")
         folders = _folders(usable)
         pins = {folder: _copy(inspected.folder, variant, made / folder) for folder, variant in folders.items()}
-        table = _manifest(inspected, name, folders, pins, cpu_features) | {"source": _noted(made_from or source)}
+        table = _manifest(inspected, name, folders, pins, cpu_features) | {"source": _noted(origin)}
         head = f"# Written by mnn-farm bins import on {iso(utc_now())}.\n"
         (made / MANIFEST).write_text(head + format_toml(table), encoding="utf-8")
         read_bundle(made)
