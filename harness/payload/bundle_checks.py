@@ -71,6 +71,10 @@ BUNDLE_CHECKS = {
         "a file cannot be read",
         "check the file and who may read it",
     ),
+    "file_name": (
+        "a file has a name that is not used on phones",
+        "rename it: letters, digits, dots, dashes and plus signs",
+    ),
     "link_leads_out": (
         "a symbolic link leads out of the folder",
         "copy the file into the folder",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from harness.core.errors import BundleError, ConfigError, HostError
 from harness.core.ids import iso, utc_now
 from harness.core.toml import format_toml
+from harness.payload.archive_entries import shown
 from harness.payload.bundle import MANIFEST, Bundle, read_bundle
 from harness.payload.bundle_inspect import BundleVariant
 from harness.payload.bundle_source import Inspected, errors_of, inspect_source
@@ -18,6 +20,7 @@ from harness.payload.bundles_place import BUNDLES
 from harness.payload.folder import copy_file, sha256_of
 
 _ENDINGS = (".zip", ".apk", ".aab", ".aar", ".tgz", ".tbz2", ".txz", ".gz", ".bz2", ".xz", ".zst", ".tar")
+_NAME = re.compile(r"[A-Za-z0-9._+-]+")
 #: What a bundle's manifest can ask MNN for.
 _BACKENDS = ("cpu", "opencl", "vulkan")
 
@@ -73,7 +76,7 @@ def import_bundle(
     check_free(name, replace=replace)
     with BUNDLES.scratch_of(name, "importing", say) as scratch:
         check_free(name, replace=replace)  # it may have been taken by the process that was waited for
-        unpacked, made = scratch / "unpacked", scratch / name
+        unpacked, made = scratch / "unpacked", scratch / "made"
         unpacked.mkdir()
         origin = made_from or source
         say(f"inspecting {'what was built' if made_from else source}")
@@ -99,6 +102,13 @@ def _refuse(inspected: Inspected) -> None:
         first = errors[0]
         more = f" ({len(errors) - 1} more: mnn-farm bins inspect {inspected.source})" if len(errors) > 1 else ""
         raise BundleError(first.check, first.detail + more, remedy=first.fix, reason=first.reason)
+    named_oddly = [file.name for v in inspected.variants for file in v.files if not _NAME.fullmatch(file.name)]
+    if named_oddly:
+        raise BundleError(
+            "file_name",
+            f"{inspected.source} holds {shown(named_oddly[0])}, a name that is not used on phones",
+            remedy="rename it: letters, digits, dots, dashes and plus signs",
+        )
     if not any(variant.programs for variant in inspected.variants):
         raise BundleError(
             "no_runner",

@@ -97,6 +97,6 @@ class Place:
         """Move a whole folder from ``scratch`` to its place and return that; one that is there goes."""
         place = self.place_of(name)
         if place.exists():
-            place.replace(scratch / "old")
+            place.replace(scratch / ".old")  # no name begins with a dot
         made.replace(place)
         return place

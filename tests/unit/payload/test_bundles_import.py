@@ -257,6 +257,24 @@ def test_a_name_that_is_taken_is_kept_unless_it_is_to_go(elf_kit: ModuleType, mn
     assert [variant.abi for variant in read_manifest(find_bundle("mine")).variants] == ["arm64-v8a"]
 
 
+@pytest.mark.parametrize("name", ["made", "unpacked", "old"])
+def test_no_name_is_in_the_way_of_the_import_itself(name: str, mnn: Path, cache: Path) -> None:
+    for replace in (False, True):
+        assert take(mnn, name, replace=replace).manifest.name == name
+    assert [path.name for path in cache.iterdir() if not path.name.startswith(".")] == [name]
+
+
+def test_a_name_that_no_phone_should_see_is_refused(mnn: Path, elf_kit: ModuleType) -> None:
+    elf_kit.write(mnn, {"arm64-v8a/lib $(x).so": elf_kit.library("libx.so")})
+    with pytest.raises(BundleError) as caught:
+        take(mnn)
+    assert (caught.value.check, caught.value.remedy) == (
+        "file_name",
+        "rename it: letters, digits, dots, dashes and plus signs",
+    )
+    assert caught.value.message == f"{mnn} holds 'lib $(x).so', a name that is not used on phones"
+
+
 def test_a_replacement_that_is_refused_leaves_the_old_one(elf_kit: ModuleType, mnn: Path, tmp_path: Path) -> None:
     before = take(mnn).hash
     with pytest.raises(BundleError):
