@@ -31,6 +31,10 @@ BUNDLE_CHECKS = {
         "a file needs a library that only some phones have",
         "build MNN so that it opens it when it runs (MNN_USE_SYSTEM_LIB=OFF)",
     ),
+    "system_library_hidden": (
+        "the bundle's copy of a library would be loaded instead of the phone's own",
+        "leave it out: it is on the phone",
+    ),
     "interpreter_unknown": (
         "a program asks for a dynamic linker that no phone has",
         "build it with the NDK, or link it statically",

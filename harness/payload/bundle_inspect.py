@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import BundleError
-from harness.payload.bundle_deps import Platform, min_sdk_of, missing_libraries, platform_of
+from harness.payload.bundle_deps import (
+    ANDROID_LIBRARIES,
+    VENDOR_LIBRARIES,
+    Platform,
+    min_sdk_of,
+    missing_libraries,
+    platform_of,
+)
 from harness.payload.bundle_files import Found, Scope, find_files, found
 from harness.payload.bundle_loading import BIG_PAGE_ABIS, check_loading
 from harness.payload.bundle_traits import RUNNERS, Traits, read_traits
@@ -36,7 +43,7 @@ class BundleVariant:
         files: all that is pushed; programs and libraries go into one folder there.
         programs: the programs by their runner.
         backends: what the engine can be asked for.
-        cpu_features: parts of the instruction set that a file says it needs.
+        cpu_features: what the CPU must have, where a file says so, in the words of the kernel.
         min_sdk: Android's API level that they need at least, where they tell.
         page_bytes: the largest memory page with which all of them can be loaded.
         size_bytes: of all files.
@@ -119,6 +126,7 @@ def inspect_folder(path: Path, *, page_bytes: int | None = None) -> BundleReport
         problems += of_other_platform
         problems += check_loading(scope, platform, page_bytes)
         problems += _check_libraries(scope, platform)
+        problems += _check_hidden(scope) if platform != "linux" else ()
         try:
             traits = read_traits(scope.files, platform, scope.abi)
         except BundleError as error:
@@ -219,6 +227,13 @@ def _check_libraries(scope: Scope, platform: Platform | None) -> Iterator[Proble
         else:
             said = f"{users} {verb} {missing.name}, which is not in the folder"
             yield found("library_missing", f"{said} and not on every {_SYSTEM[platform]}", missing.fix)
+
+
+def _check_hidden(scope: Scope) -> Iterator[Problem]:
+    hidden = [name for name in scope.files if name in ANDROID_LIBRARIES or name in VENDOR_LIBRARIES]
+    for name in hidden:
+        said = f"{scope.files[name].path} would be loaded instead of the phone's own {name}, which fits its drivers"
+        yield found("system_library_hidden", said, "leave it out: it is on the phone", warning=True)
 
 
 def _check_traits(scope: Scope, traits: Traits) -> Iterator[Problem]:

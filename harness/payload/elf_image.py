@@ -24,6 +24,11 @@ _LONGEST_NAME = 4096
 _SYMTAB = "SHT_SYMTAB"
 
 
+def printable(text: str) -> str:
+    """Return a text with what cannot be shown, or would move a terminal's cursor, escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 @dataclass(frozen=True)
 class Segment:
     """One program header: what of the file goes where in memory, in bytes."""
@@ -103,13 +108,16 @@ class ElfImage:
         """Return the first ``most`` bytes of a segment."""
         return self._data[segment.offset : segment.offset + min(segment.file_bytes, most)]
 
+    def bytes_at(self, start: int, count: int) -> bytes:
+        """Return bytes of the file, fewer where it ends."""
+        return self._data[start : start + count]
+
     def string(self, start: int, end: int) -> str:
         """Return the string at ``start``, which ends with a zero before ``end``; what cannot be shown is escaped."""
         stop = self._data.find(b"\0", start, min(end, start + _LONGEST_NAME, self.size))
         if start < 0 or stop < 0:
             raise ValueError("a name in it has no end")
-        text = self._data[start:stop].decode("utf-8", "backslashreplace")
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return printable(self._data[start:stop].decode("utf-8", "backslashreplace"))
 
     def offset_of(self, address: int) -> int:
         """Return where in the file the byte lies that is loaded at an address."""

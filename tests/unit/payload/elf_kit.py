@@ -17,6 +17,8 @@ MACHINES = {
     "mips": (8, 32, "/system/bin/linker"),
     "hexagon": (164, 32, ""),
 }
+#: Where the code of an exported function lies.
+CODE_AT = 0x2000
 GLIBC_LINKER = "/lib64/ld-linux-x86-64.so.2"
 LOAD, DYNAMIC, INTERP, NOTE, TLS, RELRO = 1, 2, 3, 4, 7, 0x6474E552
 ENGINE = (
@@ -52,6 +54,9 @@ class Elf:
     debug: bool = False
     data: bytes = b""
     padding: int = 0
+    function: bytes | None = None
+    code: bytes = b""
+    odd: int = 0
     extra: Mapping[str, int] = field(default_factory=dict)
 
     def bytes(self) -> bytes:
@@ -84,6 +89,8 @@ class _Writer:
             self.part(NOTE, notes, 4)
         if not elf.static:
             self.dynamic()
+        if elf.function:
+            self.out += bytes(CODE_AT - len(self.out)) + elf.code
         self.out += elf.data
         end = len(self.out)
         if elf.tls_align is not None:
@@ -129,11 +136,25 @@ class _Writer:
         for tag, name in named:
             entries.append((tag, len(strings)))
             strings += name.encode() + b"\0"
+        symbols = self.symbols(len(strings))
+        strings += elf.function + b"\0" if elf.function else b""
         table = len(self.out)
         self.out += strings
         pie = [(0x6FFFFFFB, 0x08000000)] if elf.kind == "program" and elf.position_independent else []
-        entries += [(5, table + elf.shift), (10, len(strings)), *elf.tags, *pie, (0, 0)]
+        entries += [(5, table + elf.shift), (10, len(strings)), (6, symbols), *elf.tags, *pie, (0, 0)]
         self.part(DYNAMIC, b"".join(self.pack("WW", *entry) for entry in entries), 8)
+
+    def symbols(self, name: int) -> int:
+        """Write the table of symbols: an empty one and the exported function."""
+        self.out += bytes(-len(self.out) % 8)
+        at = len(self.out)
+        address = CODE_AT | self.elf.odd
+        for row in [(0, 0), (name, address)] if self.elf.function else []:
+            if self.bits == 64:
+                self.out += self.pack("IBBHQQ", row[0], 0x12, 0, 1, row[1], 8)
+            else:
+                self.out += self.pack("IIIBBH", row[0], row[1], 8, 0x12, 0, 1)
+        return at
 
     def sections(self) -> tuple[int, int]:
         """Write section headers: none, the names, and where asked for a symbol table and debugging information."""

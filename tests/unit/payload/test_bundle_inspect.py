@@ -161,6 +161,14 @@ def test_a_library_of_the_phones_maker_is_a_warning(elf_kit: ModuleType, inspect
     assert problem.fix.startswith("build MNN with -DMNN_USE_SYSTEM_LIB=OFF")
 
 
+@pytest.mark.parametrize("name", ["libOpenCL.so", "libvulkan.so"])
+def test_a_copy_of_the_phones_own_library(elf_kit: ModuleType, inspect: Inspect, name: str) -> None:
+    problem = only(inspect({**elf_kit.build(), name: elf_kit.library(name)}))
+    assert (problem.check, problem.severity) == ("system_library_hidden", "warning")
+    assert problem.detail.endswith(f"would be loaded instead of the phone's own {name}, which fits its drivers")
+    assert problem.fix == "leave it out: it is on the phone"
+
+
 def test_four_kilobytes_are_a_warning_and_for_phones_with_sixteen_an_error(
     elf_kit: ModuleType, inspect: Inspect, tmp_path: Path
 ) -> None:
@@ -355,11 +363,15 @@ def test_half_of_mnns_programs(elf_kit: ModuleType, inspect: Inspect, lacking: s
 
 
 def test_two_builds_for_one_abi(elf_kit: ModuleType, inspect: Inspect, tmp_path: Path) -> None:
-    files = {f"{build}/arm64-v8a/{name}": data for build in ("old", "new") for name, data in elf_kit.build().items()}
-    problem = only(inspect(files))
+    builds = {"old": elf_kit.build(ndk="r25"), "new": elf_kit.build()}
+    problem = only(
+        inspect({f"{at}/arm64-v8a/{name}": data for at, made in builds.items() for name, data in made.items()})
+    )
     assert (problem.check, problem.severity) == ("variant_twice", "error")
-    assert problem.detail == f"both {tmp_path}/new/arm64-v8a and {tmp_path}/old/arm64-v8a hold files for arm64-v8a"
-    assert problem.fix == "name one of the two folders, or put the files into one"
+    assert (
+        problem.detail == f"{tmp_path}/new/arm64-v8a and {tmp_path}/old/arm64-v8a hold different builds for arm64-v8a"
+    )
+    assert problem.fix == "name one of the two folders"
 
 
 def test_one_name_twice(elf_kit: ModuleType, inspect: Inspect, tmp_path: Path) -> None:
