@@ -27,6 +27,10 @@ BUNDLE_CHECKS = {
         "a file needs a library that is neither in the bundle nor on every Android",
         "add it, from the same MNN build or from the NDK, or build without it",
     ),
+    "symbol_missing": (
+        "a file calls functions of MNN that no other file has: they are of different builds",
+        "take all files from one build of MNN",
+    ),
     "vendor_library": (
         "a file needs a library that only some phones have",
         "build MNN so that it opens it when it runs (MNN_USE_SYSTEM_LIB=OFF)",

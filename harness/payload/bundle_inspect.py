@@ -18,6 +18,7 @@ from harness.payload.bundle_deps import (
 )
 from harness.payload.bundle_files import Found, Scope, find_files, found
 from harness.payload.bundle_loading import BIG_PAGE_ABIS, check_loading
+from harness.payload.bundle_symbols import unresolved
 from harness.payload.bundle_traits import RUNNERS, Traits, read_traits
 from harness.payload.model_problem import Problem
 
@@ -218,15 +219,22 @@ def _platform(scope: Scope) -> tuple[Platform | None, list[Problem]]:
 
 
 def _check_libraries(scope: Scope, platform: Platform | None) -> Iterator[Problem]:
-    for missing in missing_libraries(scope.files, platform or "android", scope.abi):
-        users = ", ".join(str(scope.files[name].path) for name in missing.needed_by)
-        verb = "needs" if len(missing.needed_by) == 1 else "need"
-        if missing.of_vendor:
-            said = f"{users} {verb} {missing.name}, which only some phones have"
-            yield found("vendor_library", said, missing.fix, warning=True)
+    missing = list(missing_libraries(scope.files, platform or "android", scope.abi))
+    for library in missing:
+        users = ", ".join(str(scope.files[name].path) for name in library.needed_by)
+        verb = "needs" if len(library.needed_by) == 1 else "need"
+        if library.of_vendor:
+            said = f"{users} {verb} {library.name}, which only some phones have"
+            yield found("vendor_library", said, library.fix, warning=True)
         else:
-            said = f"{users} {verb} {missing.name}, which is not in the folder"
-            yield found("library_missing", f"{said} and not on every {_SYSTEM[platform]}", missing.fix)
+            said = f"{users} {verb} {library.name}, which is not in the folder"
+            yield found("library_missing", f"{said} and not on every {_SYSTEM[platform]}", library.fix)
+    if any(not library.of_vendor for library in missing):
+        return  # which may have the functions that nothing else has
+    for one in unresolved(scope.files):
+        more = f" and {len(one.functions) - 1} more" if len(one.functions) > 1 else ""
+        said = f"{scope.files[one.file].path} calls {one.functions[0]}{more}, which no file beside it has"
+        yield found("symbol_missing", said, "take all files from one build of MNN")
 
 
 def _check_hidden(scope: Scope) -> Iterator[Problem]:

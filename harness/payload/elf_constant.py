@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable, Iterator
 
 from harness.payload.elf_image import BROKEN, ElfImage
+from harness.payload.elf_symbols import symbols
 
 _CODE_BYTES = 32
-_MOST_SYMBOLS = 1 << 20
 _LONGEST = 64
 
 
@@ -33,22 +33,7 @@ def constant_of(image: ElfImage, function: bytes) -> str | None:
 
 
 def _address_of(image: ElfImage, name: bytes) -> int | None:
-    """Look a symbol up in the table of the dynamic linker."""
-    dynamic = image.dynamic()
-    strings = image.offset_of(dynamic.numbers("DT_STRTAB")[0])
-    size = dynamic.numbers("DT_STRSZ")[0]
-    found = image.bytes_at(strings, size).find(b"\0" + name + b"\0")
-    if found < 0:
-        return None
-    form = struct.Struct("<IBBHQQ" if image.bits == 64 else "<IIIBBH")
-    start = image.offset_of(dynamic.numbers("DT_SYMTAB")[0])
-    count = (strings - start) // form.size if strings > start else _MOST_SYMBOLS
-    table = image.bytes_at(start, min(count, _MOST_SYMBOLS) * form.size)
-    for row in form.iter_unpack(table[: len(table) // form.size * form.size]):
-        if row[0] == found + 1:
-            address: int = row[4] if image.bits == 64 else row[1]
-            return address or None
-    return None
+    return next((symbol.address for symbol in symbols(image) if symbol.name == name and symbol.address), None)
 
 
 def _words(image: ElfImage, start: int) -> Iterator[tuple[int, int]]:

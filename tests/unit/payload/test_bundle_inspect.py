@@ -155,6 +155,19 @@ def test_a_missing_library_of_mnn_itself(elf_kit: ModuleType, inspect: Inspect, 
     assert problem.fix == "add libMNN_Express.so of the same MNN build for arm64-v8a"
 
 
+def test_programs_and_engine_of_different_builds(elf_kit: ModuleType, inspect: Inspect, tmp_path: Path) -> None:
+    files = elf_kit.build()
+    files["llm_bench"] = elf_kit.program(wants=("_ZN3MNN11Transformer3Llm6tuningEi", "_ZN3MNN3newEv", "printf"))
+    problem = only(inspect(files))
+    assert (problem.check, problem.severity) == ("symbol_missing", "error")
+    assert problem.detail == (
+        f"{tmp_path}/llm_bench calls MNN::Transformer::Llm::tuning and 1 more, which no file beside it has"
+    )
+    assert problem.fix == "take all files from one build of MNN"
+    files["libMNN.so"] = elf_kit.library("libMNN.so", needed=("libMNN_Express.so",), data=elf_kit.ENGINE)
+    assert told(inspect(files)) == [("library_missing", "error")]  # that one may have it
+
+
 def test_a_library_of_the_phones_maker_is_a_warning(elf_kit: ModuleType, inspect: Inspect) -> None:
     problem = only(inspect({**elf_kit.build(), "libcl.so": elf_kit.library("libcl.so", needed=("libOpenCL.so",))}))
     assert (problem.check, problem.severity) == ("vendor_library", "warning")
@@ -445,7 +458,7 @@ def test_damage_anywhere_ends_in_a_report(elf_kit: ModuleType, inspect: Inspect)
     files = elf_kit.build()
     whole = files["libMNN.so"]
     checks = set()
-    for _ in range(60):
+    for _ in range(40):
         flipped = bytearray(whole)
         for _ in range(4):
             flipped[chance.randrange(len(whole))] = chance.randrange(256)
