@@ -162,10 +162,12 @@ def read_bundle(path: Path) -> Bundle:
         return Bundle(manifest, read_folder(path, only=_source(file, manifest)))
     if manifest.variants:
         pins = {_in_folder(v, name): pin for v in manifest.variants for name, pin in v.pins.items()}
-        _refuse_changed(path, manifest, [name for name in pins if not (path / name).is_file()], "is missing")
+        _refuse_changed(
+            path, manifest, [name for name in pins if not (path / name).is_file()], "was imported, and is missing"
+        )
         folder = read_folder(path, only=_all_files(manifest), executable=_programs_of(manifest).__contains__)
         differing = [file.path for file in folder.files if pins.get(file.path, file.sha256) != file.sha256]
-        _refuse_changed(path, manifest, differing, "was changed")
+        _refuse_changed(path, manifest, differing, "is not as it was when the bundle was imported")
         return Bundle(manifest, folder)
     if not manifest.files:
         raise ConfigError(f"{file}: files is missing or empty", remedy="list what is to be pushed")
@@ -198,7 +200,7 @@ def _refuse_changed(path: Path, manifest: BundleManifest, names: Sequence[str], 
     if names:
         more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
         raise ConfigError(
-            f"{path / names[0]} {says} since the bundle was imported{more}",
+            f"{path / names[0]} {says}{more}",
             remedy=f"run: mnn-farm bins import {manifest.source or 'PATH'} --name {manifest.name} --replace",
             reason=Reason.PAYLOAD_CORRUPT,
         )
