@@ -125,7 +125,7 @@ def test_a_later_change_of_a_file_is_refused_with_its_name(mnn: Path, cache: Pat
         assert caught.value.message.startswith(f"{library} is not as it was when the bundle was imported")
     library.unlink()
     (cache / "mine" / "x86_64" / "llm_demo").unlink()
-    with pytest.raises(ConfigError, match=r"liblibMNN\.so was imported, and is missing \(and 1 more\)") as gone:
+    with pytest.raises(ConfigError, match=r"libMNN\.so was imported, and is missing \(and 1 more\)") as gone:
         read_bundle(cache / "mine")
     assert gone.value.reason.code == "payload_corrupt"
     take(mnn, replace=True)
