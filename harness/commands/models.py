@@ -10,6 +10,7 @@ import typer
 from harness.commands import check
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
+from harness.payload.engine_needs import version_of
 from harness.payload.model_pins import read_pin
 from harness.payload.model_problem import Problem
 from harness.payload.models import ModelReport, find_model, here_models, verify_model
@@ -67,14 +68,32 @@ def models_import(
     say(str(import_model(source, name or source.resolve().name, replace=replace, say=tell)))
 
 
-@app.command("verify", epilog="Example: mnn-farm models verify ~/models/qwen3-0.6b --json")
+@app.command("verify", epilog="Example: mnn-farm models verify ~/models/qwen3-0.6b --memory-gib 6 --context 4096")
 def models_verify(
     model: Annotated[str, typer.Argument(help="A model folder, or a name that `mnn-farm models list` shows.")],
+    memory_gib: Annotated[
+        float | None, typer.Option("--memory-gib", min=0.1, metavar="N", help="Must fit a phone with so much memory.")
+    ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option("--context", min=1, metavar="N", help="Estimate memory for so many tokens of text in all."),
+    ] = None,
+    engine_version: Annotated[
+        str | None, typer.Option("--engine-version", metavar="X", help="Must run with this MNN, e.g. 3.4.0.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check that a model folder is whole, that its files belong together, and that they are as they were pinned."""
+    """Check that a model folder is whole, that its files belong together, and that they are as they were pinned.
+
+    Estimates the memory that it takes, as its own configuration has it used.
+    """
+    if engine_version is not None and version_of(engine_version) is None:
+        raise ConfigError(f"--engine-version {engine_version} is no version", remedy="write it like 3.4.0")
+    memory_bytes = int(memory_gib * 1024**3) if memory_gib is not None else None
     try:
-        report = verify_model(find_model(model))
+        report = verify_model(
+            find_model(model), tokens=context, memory_bytes=memory_bytes, engine_version=engine_version
+        )
     except ConfigError as error:
         report = ModelReport((Problem("no_model", error.message, error.remedy, reason=error.reason),), {})
     if as_json:

@@ -27,6 +27,7 @@ class Table:
         return number("<i", self.data, at) if at else default
 
     def child(self, field: int) -> Table | None:
+        """Return the table in a field, ``None`` when it is not there."""
         at = self.slot(field)
         return Table(self.data, at + number("<I", self.data, at)) if at else None
 
@@ -41,14 +42,17 @@ class Table:
             yield from range(start + 4, start + 4 + count * width, width)
 
     def tables(self, field: int) -> Iterator[Table]:
+        """Yield the tables of a vector."""
         for at in self.items(field, 4):
             yield Table(self.data, at + number("<I", self.data, at))
 
     def text(self, field: int) -> bytes:
+        """Return a text, empty when it is not there."""
         at = self.slot(field)
         return _text(self.data, at) if at else b""
 
     def texts(self, field: int) -> Iterator[bytes]:
+        """Yield the texts of a vector."""
         for at in self.items(field, 4):
             yield _text(self.data, at)
 
@@ -62,6 +66,12 @@ def _text(data: bytes, at: int) -> bytes:
 
 
 def number(form: str, data: bytes, at: int) -> int:
+    """Return one number, in the form of :mod:`struct`.
+
+    Raises:
+        ValueError: it would lie before the data.
+        struct.error: it would lie behind them.
+    """
     if at < 0:
         raise ValueError("an offset lies before the start")
     return int(struct.unpack_from(form, data, at)[0])

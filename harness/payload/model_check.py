@@ -30,6 +30,9 @@ _DEFAULTS = {
     "visual_model": "visual.mnn",
     "audio_model": "audio.mnn",
 }
+#: ``FileLoader::merge`` counts a graph's bytes in 32 bits, and a flatbuffer's offsets go no further. The weight file
+#: has no such limit in a 64-bit program: the graph's places in it have 64 bits, and so has what MNN seeks with.
+LARGEST_GRAPH_BYTES = 2**31 - 1
 _NEW_TOKENIZER = "tokenizer.mtok"
 #: Encoders that a model has when its configuration says so, each with a weight file of its own.
 _ENCODERS = {"is_visual": "visual_model", "is_audio": "audio_model"}
@@ -182,6 +185,13 @@ def _graph(check: ModelCheck, key: str, weight_key: str) -> MnnGraph | None:
     if key not in check.files:
         return None
     file = check.files[key]
+    size = file.stat().st_size
+    if size > LARGEST_GRAPH_BYTES:
+        said = f"{file} ({key}) has {size} bytes, and MNN reads graphs of up to {LARGEST_GRAPH_BYTES}"
+        check.problems.append(
+            Problem("graph_too_big", said, "export the model with its weights in a file of their own")
+        )
+        return None
     try:
         graph = read_graph(file.read_bytes())
     except ValueError as error:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import ConfigError, ModelIncompleteError
 from harness.core.reasons import Reason
+from harness.payload.engine_needs import EngineNeed, check_engine, engine_needs
 from harness.payload.folder import PayloadFolder, read_folder
 from harness.payload.model_check import ModelCheck, check_model
+from harness.payload.model_memory import WAYS_OUT, Use, cannot_fit, needs_64_bit, needs_of
 from harness.payload.model_pins import check_pin, pin_file, read_pin
 from harness.payload.model_problem import Problem
+from harness.payload.model_shape import ModelShape, shape_of
 from harness.payload.models_fetch import KNOWN, SHIPPED, known_models, model_path
 from harness.payload.models_place import kept_models, place_of
 
@@ -36,6 +39,8 @@ class ModelFolder:
         read_per_token_why: why that is ``None``, else empty.
         engine_version: of MNN's converter that wrote the graph, where it says.
         warnings: what is suspicious about it, for people.
+        shape: what decides how much memory it takes, ``None`` where nobody looked.
+        engine_needs: what it has that not every MNN knows.
     """
 
     name: str
@@ -47,6 +52,8 @@ class ModelFolder:
     read_per_token_why: str = "nobody looked"
     engine_version: str | None = None
     warnings: tuple[str, ...] = ()
+    shape: ModelShape | None = None
+    engine_needs: tuple[EngineNeed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,8 +126,16 @@ def read_unpinned(path: Path) -> ModelFolder:
     return _model_of(check, read_folder(check.path), pinned=False)
 
 
-def verify_model(path: Path) -> ModelReport:
+def verify_model(
+    path: Path, *, tokens: int | None = None, memory_bytes: int | None = None, engine_version: str | None = None
+) -> ModelReport:
     """Return all that is wrong with a model folder, not only the first, and its facts as far as they are known.
+
+    Args:
+        path: the folder.
+        tokens: of prompt, answer and history together, for which its memory is estimated.
+        memory_bytes: of the phone that it must fit into; ``None``: it is only estimated.
+        engine_version: of the engine that must run it; ``None``: any.
 
     Raises:
         ConfigError: it is no folder.
@@ -150,8 +165,31 @@ def verify_model(path: Path) -> ModelReport:
             "vocabulary": check.rows,
             "tokenizer_tokens": check.tokenizer.tokens if check.tokenizer is not None else None,
             "engine_version": model.engine_version,
+            "engine_needed": model.engine_needs[0].since if model.engine_needs else None,
         }
+        problems += _check_memory(check, facts, tokens, memory_bytes)
+    if engine_version is not None:
+        problems += check_engine(check, engine_version)
     return ModelReport(tuple(problems), facts)
+
+
+def _check_memory(
+    check: ModelCheck, facts: dict[str, Any], tokens: int | None, memory_bytes: int | None
+) -> Iterator[Problem]:
+    """Estimate the memory that a model takes as its configuration has it, and hold it against a phone's."""
+    shape = shape_of(check)
+    if shape is None:
+        return
+    use = Use.of_config(check.config, tokens)
+    needs = needs_of(shape, use)
+    facts |= {
+        "needs_bytes": [needs.total.low, needs.total.high],
+        "needs_for_tokens": use.tokens,
+        "needs_64_bit": needs_64_bit(shape, use),
+    }
+    too_big = cannot_fit(needs, memory_bytes) if memory_bytes is not None else None
+    if too_big is not None:
+        yield Problem("does_not_fit", f"{check.path}: {too_big}", WAYS_OUT, reason=Reason.MODEL_TOO_BIG)
 
 
 def _folder(path: Path) -> Path:
@@ -202,6 +240,8 @@ def _model_of(check: ModelCheck, content: PayloadFolder, *, pinned: bool) -> Mod
         read_per_token_why=why,
         engine_version=check.engine_version,
         warnings=tuple(f"{problem.detail}: {problem.fix}" for problem in check.problems if problem.warning),
+        shape=shape_of(check),
+        engine_needs=engine_needs(check),
     )
 
 
