@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.bench.cores_asked import cannot_be_had
 from harness.bench.evidence import Objection
+from harness.bench.fit import too_big
 from harness.bench.limits import model_config
 from harness.core.reasons import Reason
 from harness.payload.bundle import Bundle
@@ -30,11 +31,15 @@ def ruled_out(cell: PlannedCell, facts: Facts, bundle: Bundle, model: ModelFolde
     driver = {"opencl": facts.opencl, "vulkan": facts.vulkan}.get(cell.backend)
     if driver == "":
         return Objection(Reason.BACKEND_MISSING_ON_PHONE, f"no {_PROPER[cell.backend]} driver on this phone")
-    if facts.ram_bytes is not None and model.weight_bytes > facts.ram_bytes:
-        return Objection(
-            Reason.MODEL_TOO_BIG, f"{model.weight_bytes} bytes of weights, the phone has {facts.ram_bytes} of memory"
-        )
+    refused = too_big(cell, model, facts.ram_bytes, _abi(facts, manifest.abis))
+    if refused is not None:
+        return refused
     return _asks_for_what_is_not_there(cell, facts, model)
+
+
+def _abi(facts: Facts, built: list[str]) -> str | None:
+    """Return the ABI of the program that will run: the phone's first that the bundle has."""
+    return next((abi for abi in facts.abis if abi in built or not built), None)
 
 
 def _asks_for_what_is_not_there(cell: PlannedCell, facts: Facts, model: ModelFolder) -> Objection | None:
