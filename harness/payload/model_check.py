@@ -76,7 +76,7 @@ class ModelCheck:
 def check_model(path: Path) -> ModelCheck:
     """Check a model folder; what is wrong is in the answer, never raised."""
     check = ModelCheck(path.resolve())
-    config = _read_json(check, check.path / CONFIG)
+    config = _config(check)
     if config is None:
         return check
     check.config = config
@@ -115,11 +115,21 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _read_json(check: ModelCheck, file: Path) -> dict[str, Any] | None:
-    if file.name == CONFIG and not file.is_file():
+def _config(check: ModelCheck) -> dict[str, Any] | None:
+    """Read the file that names all others."""
+    file = check.path / CONFIG
+    if not file.is_file() and not file.is_symlink():
         said = f"{check.path} has no {CONFIG}"
         check.problems.append(Problem("file_missing", said, "name the folder that llmexport wrote"))
         return None
+    problem = _checked_file(check, "configuration", CONFIG)
+    if problem is not None:
+        check.problems.append(problem)
+        return None
+    return _read_json(check, file)
+
+
+def _read_json(check: ModelCheck, file: Path) -> dict[str, Any] | None:
     try:
         value = _object(file)
     except (OSError, ValueError, RecursionError) as error:
@@ -147,14 +157,19 @@ def _export_args(folder: Path) -> dict[str, Any]:
 def _find(check: ModelCheck, key: str) -> None:
     """Find the file that ``key`` names, or note why it cannot be used."""
     name = check.config.get(key, _DEFAULTS.get(key))
-    try:
-        problem = _file_problem(check, key, name)
-    except (OSError, RuntimeError) as error:  # too long for a name, or links that lead in a circle
-        problem = Problem("file_unreadable", f"{check.path}/{name} ({key}) cannot be read ({error})")
+    problem = _checked_file(check, key, name)
     if problem is None:
         check.files[key] = check.path / str(name)
     else:
         check.problems.append(problem)
+
+
+def _checked_file(check: ModelCheck, key: str, name: object) -> Problem | None:
+    """Return why the file of this name cannot be used, ``None`` if it can."""
+    try:
+        return _file_problem(check, key, name)
+    except (OSError, RuntimeError) as error:  # too long for a name, or links that lead in a circle
+        return Problem("file_unreadable", f"{check.path}/{name} ({key}) cannot be read ({error})")
 
 
 def _file_problem(check: ModelCheck, key: str, name: object) -> Problem | None:
