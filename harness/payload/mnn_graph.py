@@ -44,7 +44,7 @@ _ROPE_NORMS = (4, 5)
 _LAYER_NORM = 88
 _CONVOLUTION_QUANTIZED = 3
 _KERNEL_X, _KERNEL_Y, _GROUP, _INPUT_COUNT = 2, 3, 9, 11
-_QUANTIZED_TYPE, _QUANTIZED_SHAPE_INT32 = 2, 11
+_QUANTIZED_TYPE, _QUANTIZED_READ_TYPE, _QUANTIZED_SHAPE_INT32, _QUANTIZED_SCALE_STORAGE = 2, 9, 11, 15
 #: Weights by index into a table of values; their piece of the weight file begins with their shape.
 _INDEXED = 1
 #: From the logits back to the layer that computes them only these lie between: they change shape, type or scale.
@@ -65,6 +65,7 @@ class Layer:
         inputs: how many numbers it reads of each token.
         outputs: how many it makes.
         wide: whether the shape is written in 32 bits a number instead of 16.
+        scales: how many scales its weights have, offsets not counted.
     """
 
     name: str
@@ -73,14 +74,27 @@ class Layer:
     inputs: int
     outputs: int
     wide: bool
+    scales: int = 0
 
-    #: Bytes that :meth:`begins` wants to see.
-    HEAD_BYTES = 17
+    #: Bytes that :meth:`begins` and :meth:`bits` want to see.
+    HEAD_BYTES = 18
 
     @property
     def weights(self) -> int:
         """How many there are."""
         return self.inputs * self.outputs
+
+    @property
+    def block(self) -> int | None:
+        """How many weights share a scale, ``None`` where that is no whole number."""
+        return self.weights // self.scales if self.scales and self.weights % self.scales == 0 else None
+
+    def bits(self, head: bytes) -> int | None:
+        """Return how many bits a weight has, ``None`` where ``head`` is not the layer's or ends too soon."""
+        at = 1 + (head[0] if head else 0) * (4 if self.wide else 2)
+        if not self.begins(head) or len(head) <= at:
+            return None
+        return max(1, ((head[at] or 256) - 1).bit_length())
 
     def begins(self, head: bytes) -> bool:
         """Whether ``head``, read at :attr:`offset`, is the beginning of this layer (MNN's ``ReadBlobDim``)."""
@@ -210,7 +224,17 @@ def _layers(op: Op) -> Iterator[Layer]:
         if inputs * outputs and all(common.integer(field, 1) == 1 for field in (_KERNEL_X, _KERNEL_Y, _GROUP)):
             wide = quantized.slot(_QUANTIZED_SHAPE_INT32)
             is_wide = bool(wide and number("<B", convolution.data, wide))
-            yield Layer(op.name.decode("utf-8", "replace"), offset, size, inputs, outputs, is_wide)
+            name = op.name.decode("utf-8", "replace")
+            yield Layer(name, offset, size, inputs, outputs, is_wide, _scales(convolution, quantized))
+
+
+def _scales(convolution: Table, quantized: Table) -> int:
+    """Return how many scales a layer has in the weight file: in 32 bits or 16, with an offset each or none."""
+    sizes = [number("<q", convolution.data, at) for at in convolution.items(_EXTERNAL[CONVOLUTION], 8)]
+    stored = quantized.slot(_QUANTIZED_SCALE_STORAGE)
+    width = 2 if stored and number("<B", quantized.data, stored) else 4
+    pair = 2 if quantized.integer(_QUANTIZED_READ_TYPE, 0) else 1
+    return sizes[2] // (width * pair) if len(sizes) > 2 else 0
 
 
 def _logits(ops: list[Op], names: list[bytes]) -> int | None:

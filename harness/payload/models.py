@@ -16,6 +16,7 @@ from harness.payload.model_check import ModelCheck, check_model
 from harness.payload.model_memory import WAYS_OUT, Use, cannot_fit, needs_64_bit, needs_of
 from harness.payload.model_pins import check_pin, pin_file, read_pin
 from harness.payload.model_problem import Problem
+from harness.payload.model_quant import Quantization, read_quantization
 from harness.payload.model_shape import ModelShape, shape_of
 from harness.payload.models_fetch import KNOWN, SHIPPED, known_models, model_path
 from harness.payload.models_place import kept_models, place_of
@@ -31,7 +32,7 @@ class ModelFolder:
         name: of the folder.
         folder: its files with their hashes.
         weight_bytes: in all files that hold weights.
-        quant_bits: bits a weight has, as llmexport notes them; ``None`` when it did not.
+        quant_bits: bits that most weights have; ``None`` when nothing tells.
         pinned: whether the files were compared with a pin, and are as it says.
         read_per_token_bytes: bytes of the language model's weight file that each decoded token reads, as the file
             stores them: every piece that the graph names, once, so a tied last layer counts and an embedding that is
@@ -161,6 +162,7 @@ def verify_model(
         facts |= {
             "weight_bytes": model.weight_bytes,
             "quant_bits": model.quant_bits,
+            "quant_block": _quantization(check).block,
             "read_per_token_bytes": model.read_per_token_bytes,
             "vocabulary": check.rows,
             "tokenizer_tokens": check.tokenizer.tokens if check.tokenizer is not None else None,
@@ -236,7 +238,7 @@ def _model_of(check: ModelCheck, content: PayloadFolder, *, pinned: bool) -> Mod
         name=check.path.name,
         folder=content,
         weight_bytes=weights or check.files["llm_weight"].stat().st_size,
-        quant_bits=_quant_bits(check),
+        quant_bits=_quantization(check).bits,
         pinned=pinned,
         read_per_token_bytes=read_bytes,
         read_per_token_why=why,
@@ -257,9 +259,17 @@ def _read_per_token(check: ModelCheck) -> tuple[int | None, str]:
     return check.graph.weight_bytes, ""
 
 
-def _quant_bits(check: ModelCheck) -> int | None:
+def _quantization(check: ModelCheck) -> Quantization:
+    """Return bits and block as llmexport notes them, else as most layers have them."""
+    read = Quantization()
+    if check.graph is not None and "llm_weight" in check.files:
+        read = read_quantization(check.graph, check.files["llm_weight"])
+    return Quantization(_noted(check, "quant_bit", read.bits), _noted(check, "quant_block", read.block))
+
+
+def _noted(check: ModelCheck, key: str, otherwise: int | None) -> int | None:
     for config in (check.export_args, check.config):
-        bits = config.get("quant_bit")
-        if type(bits) is int:
-            return bits
-    return None
+        value = config.get(key)
+        if type(value) is int:
+            return value
+    return otherwise

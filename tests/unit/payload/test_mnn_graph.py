@@ -20,7 +20,7 @@ def test_a_graph_says_what_its_weight_file_must_have_and_how_many_tokens_it_know
         weight_bytes=517,
         logits=32,
         experts=0,
-        layers=(Layer("/lm/lm_head/Linear", 0, 517, 8, 32, False),),
+        layers=(Layer("/lm/lm_head/Linear", 0, 517, 8, 32, False, 64),),
         inputs=("input",),
         operators=frozenset([0, 34]),
     )

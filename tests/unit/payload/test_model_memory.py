@@ -58,12 +58,12 @@ def use(**over: Any) -> Use:
 def test_every_part_is_what_the_formula_says() -> None:
     needs = needs_of(BILLION, use())
     assert needs.engine == Interval(4_000_000, 5_000_000 + 36_000_000 + 20_000_000 + 64_000_000)
-    assert needs.weights == Interval(501_000_000, 812_500_000 + 4_000_000)
+    assert needs.weights == Interval(501_000_000, 937_500_000 + 4_000_000)
     assert needs.loading == Interval(0, 250_000_000)
     assert needs.cache == Interval(120 * 20_480 * 2, (120 + 128) * 20_480 * 4)
     assert needs.activations == Interval(2 * 100 * 2_000 * 2, 4 * 100 * 48_000 + 16 * 1024**2 + 8 * 100_000)
     assert needs.total == Interval(
-        4_000_000 + 501_000_000 + needs.cache.low + needs.activations.low, 125_000_000 + 816_500_000 + 250_000_000
+        4_000_000 + 501_000_000 + needs.cache.low + needs.activations.low, 125_000_000 + 941_500_000 + 250_000_000
     )
 
 
@@ -73,8 +73,8 @@ def test_every_part_is_what_the_formula_says() -> None:
         ({"memory": "high", "precision": "high"}, Interval(4 * GB + 1_000_000, 4 * GB + 4_000_000)),
         ({"memory": "normal"}, Interval(2 * GB + 1_000_000, 4 * GB + 4_000_000)),
         ({"memory": "normal", "backend": "opencl"}, Interval(501_000_000, 4 * GB + 4_000_000)),
-        ({"settings": {"use_mmap": True}}, Interval(0, 816_500_000)),
-        ({"settings": {"use_mmap": "true"}}, Interval(501_000_000, 816_500_000)),
+        ({"settings": {"use_mmap": True}}, Interval(0, 941_500_000)),
+        ({"settings": {"use_mmap": "true"}}, Interval(501_000_000, 941_500_000)),
     ],
 )
 def test_weights_are_held_as_memory_and_precision_say(changes: dict[str, Any], weights: Interval) -> None:

@@ -27,7 +27,7 @@ def test_a_whole_model_is_read(model: Path) -> None:
         name="toy",
         folder=found.folder,
         weight_bytes=517,
-        quant_bits=None,
+        quant_bits=7,
         pinned=False,
         read_per_token_bytes=517,
         read_per_token_why="",
@@ -43,12 +43,12 @@ def test_a_whole_model_is_read(model: Path) -> None:
     ("name", "content", "bits"),
     [
         ("export_args.json", b'{"quant_bit": 8}', 8),
-        ("export_args.json", b'{"quant_bit": "4"}', None),
-        ("export_args.json", b'{"quant_bit": true}', None),
-        ("export_args.json", b"{", None),
+        ("export_args.json", b'{"quant_bit": "4"}', 7),
+        ("export_args.json", b'{"quant_bit": true}', 7),
+        ("export_args.json", b"{", 7),
     ],
 )
-def test_the_bits_of_a_weight_are_those_the_exporter_noted(
+def test_the_bits_of_a_weight_are_those_the_exporter_noted_else_those_of_the_layers(
     model: Path, name: str, content: bytes, bits: int | None
 ) -> None:
     (model / name).write_bytes(content)
