@@ -22,6 +22,7 @@ from harness.bench.said import output_of
 from harness.core.errors import FarmError
 from harness.core.ids import iso, utc_now
 from harness.core.reasons import Fault, Verdict
+from harness.payload.bundle import Bundle
 from harness.payload.models import ModelFolder
 from harness.plan.matrix import PlannedCell
 from harness.runners.events import RunnerLog
@@ -58,6 +59,11 @@ class Account:
         return self.context.models[self.cell.model]
 
     @property
+    def bundle(self) -> Bundle:
+        """The device binaries that this phone gets."""
+        return self.context.bundle_for(self.phone.facts)
+
+    @property
     def config(self) -> CellConfig:
         """What is asked of the engine."""
         return cell_config(self.cell, self.context.plan, self.phone.facts.cpu_clusters)
@@ -65,7 +71,7 @@ class Account:
     @property
     def cell_id(self) -> str:
         """The id of the cell on this phone."""
-        return cell_id_of(self.phone.identity.id, self.model, self.context.bundle, self.config)
+        return cell_id_of(self.phone.identity.id, self.model, self.bundle, self.config)
 
     def note(self, code: str, title: str, *, warning: bool = False) -> None:
         """Keep what happened besides."""
@@ -124,7 +130,7 @@ class Account:
         if self.evidence is None:
             return ()
         hello = self.evidence.told.hello
-        version = hello.engine_version if hello is not None else None
+        version = (hello.engine_version if hello is not None else None) or self.bundle.manifest.engine_version
         return (*make.remarks_of(self.evidence), *remarks_on_engine(self.model, version))
 
     def _sections(self, nulls: dict[str, str]) -> dict[str, Any]:
@@ -163,14 +169,14 @@ class Account:
         )
 
     def _bundle(self, told: RunnerLog, nulls: dict[str, str]) -> BundleInfo:
-        manifest = self.context.bundle.manifest
+        manifest = self.bundle.manifest
         version = told.hello.engine_version if told.hello is not None else None
         if version is None:
             nulls["engine_version"] = "the runner told no version"
         return BundleInfo(
             name=manifest.name,
-            hash=self.context.bundle.hash,
+            hash=self.bundle.hash,
             engine=manifest.engine,
             engine_version=version,
-            runner=manifest.runner,
+            runner=self.bundle.runner,
         )

@@ -4,42 +4,41 @@ from __future__ import annotations
 
 from harness.bench.cores_asked import cannot_be_had
 from harness.bench.evidence import Objection
-from harness.bench.fit import too_big
+from harness.bench.fit import engine_cannot, too_big
 from harness.bench.limits import model_config
+from harness.bench.target import target_of
+from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
 from harness.payload.bundle import Bundle
 from harness.payload.models import ModelFolder
 from harness.phone.facts import Facts
 from harness.plan.matrix import PlannedCell
+from harness.plan.model import Plan
+from harness.runners.registry import runner_of
 
 
-def ruled_out(cell: PlannedCell, facts: Facts, bundle: Bundle, model: ModelFolder) -> Objection | None:
+def ruled_out(cell: PlannedCell, plan: Plan, facts: Facts, bundle: Bundle, model: ModelFolder) -> Objection | None:
     """Return why ``cell`` cannot run on this phone, ``None`` if nothing speaks against trying."""
-    manifest = bundle.manifest
-    if manifest.abis and facts.abis and not set(manifest.abis) & set(facts.abis):
-        return Objection(
-            Reason.ABI_MISMATCH,
-            f"bundle {manifest.name} is for {_list(manifest.abis)}, the phone runs {_list(facts.abis)}",
-        )
-    if manifest.needs_python_mnn and facts.python_mnn is None:
-        return Objection(
-            Reason.ABI_MISMATCH,
-            f"bundle {manifest.name} needs a Python with MNN on the phone; no device binaries for {_list(facts.abis)}",
-        )
-    if cell.backend not in manifest.backends:
-        return Objection(Reason.BACKEND_NOT_BUILT, f"bundle {manifest.name} has {_list(manifest.backends)}")
+    target = target_of(facts)
+    try:
+        bundle.check(target)
+        backends = bundle.backends(target)
+    except ConfigError as error:
+        return Objection(error.reason, str(error))
+    if cell.backend not in backends:
+        return Objection(Reason.BACKEND_NOT_BUILT, f"bundle {bundle.manifest.name} has {_list(backends)}")
+    cannot = runner_of(bundle).cannot(cell, plan)
+    if cannot is not None:
+        return Objection(*cannot)
     driver = {"opencl": facts.opencl, "vulkan": facts.vulkan}.get(cell.backend)
     if driver == "":
         return Objection(Reason.BACKEND_MISSING_ON_PHONE, f"no {_PROPER[cell.backend]} driver on this phone")
-    refused = too_big(cell, model, facts.ram_bytes, _abi(facts, manifest.abis))
+    refused = engine_cannot(model, bundle.manifest.engine_version)
+    if refused is None:
+        refused = too_big(cell, model, facts.ram_bytes, bundle.abi(target))
     if refused is not None:
         return refused
     return _asks_for_what_is_not_there(cell, facts, model)
-
-
-def _abi(facts: Facts, built: list[str]) -> str | None:
-    """Return the ABI of the program that will run: the phone's first that the bundle has."""
-    return next((abi for abi in facts.abis if abi in built or not built), None)
 
 
 def _asks_for_what_is_not_there(cell: PlannedCell, facts: Facts, model: ModelFolder) -> Objection | None:

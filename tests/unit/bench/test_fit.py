@@ -11,7 +11,10 @@ import pytest
 
 from harness.bench.fit import engine_cannot, remarks_on_engine, remarks_on_fit, too_big
 from harness.bench.limits import Limits, use_of
+from harness.bench.support import ruled_out
 from harness.core.reasons import Reason
+from harness.payload.bundle import Bundle
+from harness.payload.bundle_manifest import BundleManifest, Target
 from harness.payload.engine_needs import EngineNeed
 from harness.payload.folder import PayloadFolder
 from harness.payload.model_memory import needs_of
@@ -122,3 +125,30 @@ def test_an_engine_that_does_not_know_the_model_is_refused_and_an_older_one_rema
     assert (found.code, found.severity) == ("engine_older_than_model", "warning")
     assert found.title == "the graph was written by MNN 3.6.1, and the engine is 3.6.0"
     assert list(remarks_on_engine(MODEL, "3.6.1")) == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "reason", "says"),
+    [
+        ({"engine_version": "3.4.0"}, Reason.BUNDLE_MISMATCH, "MNN 3.4.0 does not know the tokenizer"),
+        ({"engine_version": "3.6.0"}, None, ""),
+        ({"abis": ["armeabi-v7a"]}, Reason.MODEL_TOO_BIG, "a 32-bit program (armeabi-v7a) can seek to byte"),
+    ],
+)
+def test_before_the_run_engine_and_abi_are_those_that_the_phone_will_get(
+    make: ModuleType, manifest: dict[str, Any], reason: Reason | None, says: str
+) -> None:
+    values = {"name": "toy", "runner": "farm_runner", "backends": ["cpu"], "program": "x", "files": ["x"], **manifest}
+    bundle = Bundle(BundleManifest(**values), PayloadFolder(Path(), ()))
+    facts = make.facts(abis=("arm64-v8a", "armeabi-v7a"))
+    refused = ruled_out(cell(make), make.plan(), facts, bundle, MODEL)
+    assert (refused.reason if refused is not None else None) is reason
+    assert says in (refused.detail if refused is not None else "")
+
+
+def test_the_abi_of_a_variant_is_the_one_that_was_chosen_for_the_phone() -> None:
+    variants = [{"abi": abi, "folder": abi, "files": ["x"], "backends": ["cpu"]} for abi in ("armeabi-v7a", "x86_64")]
+    values = {"name": "toy", "runner": "farm_runner", "backends": ["cpu"], "programs": {"farm_runner": "x"}}
+    bundle = Bundle(BundleManifest(**values, variants=variants), PayloadFolder(Path(), ()))  # type: ignore[arg-type]
+    assert bundle.abi(Target(("arm64-v8a", "armeabi-v7a"))) == "armeabi-v7a"
+    assert bundle.abi(Target()) is None

@@ -14,6 +14,7 @@ import pytest
 
 from harness.core.resources import data_root
 from harness.payload.bundle import read_bundle
+from harness.payload.bundle_manifest import Target
 from harness.payload.models_fetch import model_path
 
 RUNNERS = data_root() / "device_bins" / "runner"
@@ -23,7 +24,7 @@ Run = Callable[..., "list[dict[str, Any]]"]
 def program(name: str) -> list[str]:
     if name == "farm_runner":
         return [sys.executable, str(RUNNERS / "farm_runner.py"), "--model", str(model_path("tiny-llama"))]
-    payload = read_bundle(RUNNERS / "synthetic").payload(["x86_64"])
+    payload = read_bundle(RUNNERS / "synthetic").payload(Target(("x86_64",)))
     return [str(payload.root / payload.files[0].path), "--model", "none"]
 
 
