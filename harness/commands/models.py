@@ -11,6 +11,7 @@ from harness.commands import check
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
 from harness.payload.engine_needs import version_of
+from harness.payload.model_memory import amount
 from harness.payload.model_pins import read_pin
 from harness.payload.model_problem import Problem
 from harness.payload.models import ModelReport, find_model, here_models, verify_model
@@ -118,5 +119,11 @@ def models_verify(
         for problem in report.problems:
             say(f"{problem.severity}: {problem.reason.code}: {problem.detail} ({problem.fix})")
         for key, value in report.facts.items():
-            say(f"{key}: {value if value is not None else 'unknown'}")
+            say(f"{key}: {_in_words(key, value)}")
     raise typer.Exit(0 if report.ok else 1)
+
+
+def _in_words(key: str, value: Any) -> str:
+    if key == "needs_bytes":
+        return f"{amount(value[0])} to {amount(value[1])} of memory"
+    return str(value) if value is not None else "unknown"

@@ -81,6 +81,11 @@ def find_model(name_or_dir: str) -> Path:
     Raises:
         ConfigError: there is none; the message says how to get it.
     """
+    if name_or_dir.startswith("hf:"):
+        raise ConfigError(
+            f"{name_or_dir} is where a model can be fetched from, not one that is here",
+            remedy=f"run: mnn-farm models fetch {name_or_dir}, then give its name",
+        )
     if "/" not in name_or_dir and not Path(name_or_dir).is_dir():
         here = model_path(name_or_dir)
         if here is not None:
