@@ -66,8 +66,8 @@ ADVICE: Final[dict[Reason, str]] = {
     Reason.HOST_DISK_FULL: "Make room on this computer (old runs lie below reports/) and run again with `--resume`.",
     Reason.BAD_PLAN: "Mend the plan as the detail says.",
     Reason.MODEL_INCOMPLETE: "Fetch or convert the model again; `mnn-farm models verify` names the missing file.",
-    Reason.BUNDLE_MISMATCH: "Take runner and engine libraries from one build, of an MNN as new as the one that exported "
-    "the model.",
+    Reason.BUNDLE_MISMATCH: "Take runner and engine libraries from one build, of an MNN as new as the one that "
+    "exported the model.",
     Reason.HARNESS_ERROR: "Send us the detail and the raw folder; it is not the phone's or the model's fault.",
     Reason.BACKEND_NOT_BUILT: "Nothing to mend if it is not wanted; else import binaries built with this backend.",
     Reason.BACKEND_MISSING_ON_PHONE: "Nothing to mend: this phone has no such driver. Use the CPU on it.",
