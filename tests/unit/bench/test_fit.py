@@ -48,6 +48,11 @@ MODEL = ModelFolder(
     "toy", PayloadFolder(Path(), ()), 4_375_000_000, 4, engine_version="3.6.1", shape=SHAPE, engine_needs=NEEDS
 )
 
+BUNDLE = Bundle(
+    BundleManifest(name="toy", runner="farm_runner", backends=["cpu"], program="x", files=["x"]),
+    PayloadFolder(Path(), ()),
+)
+
 
 def cell(make: ModuleType, **plan: Any) -> PlannedCell:
     return cells_of(make.plan(**plan))[0]
@@ -138,8 +143,7 @@ def test_an_engine_that_does_not_know_the_model_is_refused_and_an_older_one_rema
 def test_before_the_run_engine_and_abi_are_those_that_the_phone_will_get(
     make: ModuleType, manifest: dict[str, Any], reason: Reason | None, says: str
 ) -> None:
-    values = {"name": "toy", "runner": "farm_runner", "backends": ["cpu"], "program": "x", "files": ["x"], **manifest}
-    bundle = Bundle(BundleManifest(**values), PayloadFolder(Path(), ()))
+    bundle = replace(BUNDLE, manifest=BundleManifest(**{**BUNDLE.manifest.model_dump(by_alias=True), **manifest}))
     facts = make.facts(abis=("arm64-v8a", "armeabi-v7a"))
     refused = ruled_out(cell(make), make.plan(), facts, bundle, MODEL)
     assert (refused.reason if refused is not None else None) is reason
