@@ -18,6 +18,8 @@ from harness.core.errors import ConfigError, HostError
 from harness.payload.hub_errors import in_one_sentence
 
 _CHUNK_BYTES = 4 * 1024 * 1024
+#: How long the hub may think about a listing. Downloads wait as long as ``HF_HUB_DOWNLOAD_TIMEOUT`` says, 10 s a read.
+_ASK_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def list_model(repo: str, revision: str | None) -> HubModel:
     from huggingface_hub import HfApi
 
     with in_one_sentence(f"hf:{repo}", revision):
-        info = HfApi(endpoint=_endpoint()).model_info(repo, revision=revision, files_metadata=True)
+        info = HfApi(endpoint=_endpoint()).model_info(repo, revision=revision, files_metadata=True, timeout=_ASK_S)
         files = tuple(_file(repo, sibling) for sibling in info.siblings or ())
         if not info.sha:
             raise ValueError("it names no commit")

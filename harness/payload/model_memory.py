@@ -26,7 +26,8 @@ engine         graph + 3 MB                                5 graph + 12 tokenize
 
 With ``use_mmap`` the weights lie in a file and with ``kvcache_mmap`` the cache does: the kernel can drop such pages,
 so at least nothing is needed for them (it is slow: every token reads all weights). What encoders for pictures and sound
-take is only in the upper end. A build without ``MNN_LOW_MEMORY`` holds floats whatever ``memory`` says.
+take is only in the upper end; what a draft model for speculative decoding takes is left out. A build without
+``MNN_LOW_MEMORY`` holds floats whatever ``memory`` says.
 
 Sources, MNN 3.6.1: ``ConvolutionFloatFactory.cpp`` (memory ``low`` keeps weights quantized, else floats),
 ``CPUKVCacheManager.cpp`` (the cache grows by 64 tokens beyond what is needed and is copied), ``CPUAttention.cpp``

@@ -7,7 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -27,6 +27,9 @@ class Hub:
         sent: by path, how many bytes of content went out.
         asked: method, path and range of every request.
         tokens: the tokens that came with them.
+        listing: what the hub answers instead of its list.
+        ignores_ranges: whether it always sends whole files.
+        answers: while it is not set, no answer comes.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -43,6 +46,8 @@ class Hub:
         self.tokens: set[str | None] = set()
         self.listing: bytes | None = None
         self.ignores_ranges = False
+        self.answers = threading.Event()
+        self.answers.set()
 
     def siblings(self) -> list[dict[str, Any]]:
         return [self._sibling(path, self.listed.get(path, content)) for path, content in self.files.items()]
@@ -62,8 +67,13 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
 
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # whoever asked has gone
+            super().handle()
+
     def do_GET(self) -> None:
         hub, path = self.hub, unquote(urlsplit(self.path).path)
+        hub.answers.wait()
         hub.tokens.add(self.headers.get("Authorization"))
         listing = re.fullmatch(rf"/api/models/{hub.repo}(?:/revision/(.+))?", path)
         content = re.fullmatch(rf"/{hub.repo}/resolve/{hub.commit}/(.+)", path)
@@ -133,6 +143,7 @@ def serving(hub: Hub) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
+        hub.answers.set()
         server.shutdown()
         server.server_close()
         thread.join()

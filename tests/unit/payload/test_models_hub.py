@@ -262,6 +262,13 @@ def test_no_network_and_no_hub_are_told_apart(bench: Bench, monkeypatch: pytest.
         bench.fetch()
 
 
+def test_a_hub_that_never_answers_is_not_waited_for_for_ever(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.payload.hub._ASK_S", 0.05)
+    bench.hub.answers.clear()
+    with pytest.raises(HostError, match=r"the hub cannot be reached for hf:some-org/Toy-MNN \(.*timed out"):
+        bench.fetch()
+
+
 @pytest.mark.parametrize("path", [WEIGHTS, "llm.mnn"], ids=["listed with a SHA-256", "listed with Git's hash"])
 def test_content_that_is_not_what_the_hub_promises_is_removed_and_fetched_anew(bench: Bench, path: str) -> None:
     right = bench.hub.files[path]
