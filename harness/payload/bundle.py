@@ -91,6 +91,13 @@ class Bundle:
         """
         return choose_variant(self.manifest, target) if self.manifest.variants else None
 
+    def abi(self, target: Target) -> str | None:
+        """Return the ABI of the program that this phone gets; ``None`` where nobody knows."""
+        variant = self.variant(target) if target.abis else None
+        if variant is not None:
+            return variant.abi
+        return next((abi for abi in target.abis if abi in self.manifest.abis or not self.manifest.abis), None)
+
     def backends(self, target: Target) -> Sequence[str]:
         """Return what it can ask MNN for on this phone."""
         variant = self.variant(target) if target.abis else None

@@ -32,7 +32,7 @@ BUNDLE_CHECKS = {
         "take all files from one build of MNN",
     ),
     "vendor_library": (
-        "a file needs a library that only some phones have",
+        "a file needs a library that only some phones or PCs have",
         "build MNN so that it opens it when it runs (MNN_USE_SYSTEM_LIB=OFF)",
     ),
     "system_library_hidden": (

@@ -224,7 +224,7 @@ def _check_libraries(scope: Scope, platform: Platform | None) -> Iterator[Proble
         users = ", ".join(str(scope.files[name].path) for name in library.needed_by)
         verb = "needs" if len(library.needed_by) == 1 else "need"
         if library.of_vendor:
-            said = f"{users} {verb} {library.name}, which only some phones have"
+            said = f"{users} {verb} {library.name}, which only some {'PCs' if platform == 'linux' else 'phones'} have"
             yield found("vendor_library", said, library.fix, warning=True)
         else:
             said = f"{users} {verb} {library.name}, which is not in the folder"

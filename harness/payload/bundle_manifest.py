@@ -133,7 +133,9 @@ def choose_variant(manifest: BundleManifest, target: Target) -> Variant:
     fitting = [variant for variant, why in refused if why is None]
     if fitting:
         favourite = [variant for variant in fitting if variant.abi == fitting[0].abi]
-        return max(favourite, key=lambda variant: len(variant.cpu_features))
+        # Of a phone whose features are not known nothing is asked that it may lack.
+        most = 1 if target.cpu_features else -1
+        return max(favourite, key=lambda variant: most * len(variant.cpu_features))
     first = next((why for _, why in refused if why is not None and why.reason is Reason.ISA_MISMATCH), refused[0][1])
     assert first is not None  # noqa: S101  nothing fits, so each has its reason
     raise ConfigError(f"bundle {manifest.name}: {first.message}", remedy=first.remedy, reason=first.reason)

@@ -261,6 +261,13 @@ def test_a_build_for_this_computer_is_a_warning_and_nothing_of_android_is_asked_
     assert (report.variants[0].platform, report.variants[0].min_sdk) == ("linux", None)
 
 
+def test_a_library_that_this_computer_may_have_is_a_warning(elf_kit: ModuleType, inspect: Inspect) -> None:
+    curl = elf_kit.library("libx.so", abi="x86_64", android_api=None, needed=("libcurl.so.4", "libc.so.6"))
+    report = inspect({**host(elf_kit), "libx.so": curl})
+    assert told(report) == [("host_build", "warning"), ("vendor_library", "warning")]
+    assert report.problems[1].detail.endswith("/libx.so needs libcurl.so.4, which only some PCs have")
+
+
 def test_a_library_of_linux_among_those_of_android(elf_kit: ModuleType, inspect: Inspect, tmp_path: Path) -> None:
     files = elf_kit.build()
     files["libMNN.so"] = elf_kit.library("libMNN.so", android_api=None, needed=("libc.so.6",), data=elf_kit.ENGINE)
