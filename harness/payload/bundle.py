@@ -36,6 +36,9 @@ class BundleManifest(BaseModel):
     build: Literal["zig"] | None = Field(
         None, description="the program is made here, for each ABI, of the C files in the folder"
     )
+    shared: list[Literal["core"]] = Field(
+        default_factory=list, description="further folders of source beside the bundle's own, or else where ours lie"
+    )
     abis: list[str] = Field(default_factory=list, description="empty: any; where several fit, the phone's own order")
     backends: list[Literal["cpu", "opencl", "vulkan"]] = Field(min_length=1, description="what it can ask MNN for")
     program: str = Field(pattern=r"^[A-Za-z0-9._/-]+$")
@@ -83,7 +86,8 @@ class Bundle:
 
     def _program(self) -> CProgram:
         name = self.manifest.program
-        return CProgram(name, self.folder.root, f"{name.upper().replace('-', '_')}_SOURCE")
+        shared = tuple(_shared(self.folder.root, folder) for folder in self.manifest.shared)
+        return CProgram(name, self.folder.root, f"{name.upper().replace('-', '_')}_SOURCE", shared)
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -115,6 +119,12 @@ def _source(file: Path, manifest: BundleManifest) -> list[str]:
             remedy="remove files and list the ABIs",
         )
     return source
+
+
+def _shared(root: Path, name: str) -> Path:
+    """Return where shared source lies: beside the bundle; for a copy of a bundle, where ours does."""
+    beside = root.resolve().parent / name
+    return beside if (beside / "engine.h").is_file() else data_root() / "device_bins" / "runner" / name
 
 
 def default_bundle() -> Bundle:
