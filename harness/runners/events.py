@@ -54,8 +54,8 @@ class Generation(_Event):
     """One prompt answered. ``token_ms`` has one entry per token after the first: time since the token before.
 
     ``margins``, where asked for, holds for every token the ones that came nearest and how far behind their logits were.
-    ``begun_ns`` is when the prompt was submitted, by the clock of the probe's samples; ``rss_bytes`` was held at the
-    end.
+    ``first_logits`` are the largest logits of the first token, stop tokens among them. ``begun_ns`` is when the prompt
+    was submitted, by the clock of the probe's samples; ``rss_bytes`` was held at the end.
     """
 
     index: int
@@ -71,6 +71,7 @@ class Generation(_Event):
     text: str = ""
     question: str | None = None
     margins: tuple[tuple[tuple[int, float], ...], ...] = ()
+    first_logits: tuple[tuple[int, float], ...] = ()
     engine_prefill_ms: Milliseconds | None = None
     engine_decode_ms: Milliseconds | None = None
     begun_ns: int | None = None
