@@ -1,10 +1,11 @@
-"""What can be wrong with a model folder, one finding each."""
+"""What can be wrong with a model folder or a bundle, one finding each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from harness.core.reasons import Reason
+from harness.payload.bundle_checks import BUNDLE_CHECKS
 
 #: How to go on with a file that is not whole: whatever brought it has to bring it again.
 GET_AGAIN = "export or download the model again"
@@ -40,11 +41,11 @@ class Problem:
     """One finding.
 
     Attributes:
-        check: which of :data:`CHECKS` found it.
+        check: which of :data:`CHECKS` or, for a bundle, of ``BUNDLE_CHECKS`` found it.
         detail: which file and what about it.
         fix: what to do.
-        warning: it is suspicious, but a model that is right may look like this.
-        reason: with which a run ends that wants to use the model.
+        warning: it is suspicious, but what is right may look like this.
+        reason: with which a run ends that wants to use the model or the bundle.
     """
 
     check: str
@@ -54,7 +55,7 @@ class Problem:
     reason: Reason = Reason.MODEL_INCOMPLETE
 
     def __post_init__(self) -> None:
-        if self.check not in CHECKS:
+        if self.check not in CHECKS and self.check not in BUNDLE_CHECKS:
             raise ValueError(f"no check is called {self.check!r}")
 
     @property
