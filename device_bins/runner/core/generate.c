@@ -41,6 +41,10 @@ static bool step(struct run *run, const struct ids *fed, const struct ids *barre
     if (!engine->forward(engine, fed->items, fed->count, trouble)) return false;
     int64_t computed = now_ns();
     if (!engine->logits(engine, &logits, trouble)) return false;
+    if (logits.rows != 1 && logits.rows != fed->count) {
+        trouble_say(trouble, NULL, "the engine returned %zu rows of logits for %zu tokens", logits.rows, fed->count);
+        return false;
+    }
     const char *wrong = choose(&logits, barred, &token, first ? made->first : NULL);
     if (wrong) return trouble_say(trouble, NULL, "%s", wrong), false;
     int64_t now = now_ns();
