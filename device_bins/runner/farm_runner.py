@@ -252,7 +252,7 @@ def copy_along(source: int, answers: int, sink: int) -> None:
                 if FALLBACK.search(words):
                     fallback = fallback or words
                 if COMPLAINT.search(words):
-                    complaints = [*complaints[-2:], words[:200]]
+                    complaints = [*complaints[-3:], words[:200]]
             if asked:
                 write_all(answers, json.dumps({"fallback": fallback, "complaints": complaints}).encode() + b"\n")
         if not chunk:

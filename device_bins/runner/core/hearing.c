@@ -11,7 +11,7 @@
 
 #define SYNC "\x01runner sync\x01"
 
-enum { LONGEST_LINE = 65536, LONGEST_COMPLAINT = 200, COMPLAINTS = 3, PATIENCE_MS = 10000 };
+enum { LONGEST_LINE = 65536, LONGEST_COMPLAINT = 200, COMPLAINTS = 4, PATIENCE_MS = 10000 };
 
 static struct {
     int stderr_fd, answers;

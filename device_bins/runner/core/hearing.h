@@ -11,7 +11,7 @@ extern "C" {
 /* What was noticed until now. */
 struct heard {
     struct line fallback;   /* the first line that tells of another backend, empty for none */
-    struct line complaints; /* the last three lines that sound like an error, with ` | ` between */
+    struct line complaints; /* the last four lines that sound like an error, with ` | ` between */
 };
 
 /* From here on fd 1 and 2 lead to stderr; `events_fd` is the one that the copier must not hold.
