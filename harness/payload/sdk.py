@@ -128,7 +128,7 @@ def _variant(scope: Scope, headers: Headers) -> SdkVariant:
             remedy="build MNN with the NDK",
         )
     traits = read_traits(scope.files, platform, scope.abi)
-    if traits.llm is False:
+    if not traits.llm and (traits.llm is False or "libllm.so" not in scope.files):
         raise ConfigError(
             f"{scope.path} ({scope.abi}) holds MNN without language models: libllm.so is missing",
             remedy="build MNN with -DMNN_BUILD_LLM=ON",
