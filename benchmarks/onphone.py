@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.bench.phone import ConnectedPhone
+from harness.bench.target import target_of
 from harness.core.deadline import Deadline
 from harness.core.resources import data_root
 from harness.payload.bundle import read_bundle
@@ -17,7 +18,7 @@ RUN_S = 120.0
 
 def run_synthetic(phone: ConnectedPhone, orders: Sequence[str], *, tokens: int) -> RunLog:
     """Run one generation of ``tokens`` tokens after the first, as ordered (``KEY=VALUE``), and return what was seen."""
-    payload = read_bundle(data_root() / "device_bins" / "runner" / "synthetic").payload(phone.facts.abis)
+    payload = read_bundle(data_root() / "device_bins" / "runner" / "synthetic").payload(target_of(phone.facts))
     stored = ensure_on_phone(phone.transport, phone.probe, payload, kind="bundles", label="the synthetic runner")
     work = f"{phone.transport.base_dir}/work/benchmark"
     argv = [f"{stored.path}/{payload.files[0].path}", "--model", "none", "--warmups", "0", "--repeats", "1"]

@@ -14,6 +14,7 @@ from typing import Any
 from harness.core.errors import HostError
 from harness.core.resources import data_root
 from harness.payload.bundle import read_bundle
+from harness.payload.bundle_manifest import Target
 from harness.runners.events import parse_runner_output
 
 TOKEN_MS = 5.0
@@ -32,7 +33,7 @@ def measure() -> dict[str, Any]:
     Raises:
         HostError: the runner cannot be built or run here.
     """
-    payload = read_bundle(data_root() / "device_bins" / "runner" / "synthetic").payload([platform.machine()])
+    payload = read_bundle(data_root() / "device_bins" / "runner" / "synthetic").payload(Target((platform.machine(),)))
     program = str(payload.root / payload.files[0].path)
     result: dict[str, Any] = {"token_ms": TOKEN_MS, "tokens": TOKENS * REPEATS, "target_median_ms": TARGET_MS}
     for mode in ("sleep", "spin"):

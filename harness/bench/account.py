@@ -21,6 +21,7 @@ from harness.bench.said import output_of
 from harness.core.errors import FarmError
 from harness.core.ids import iso, utc_now
 from harness.core.reasons import Fault, Verdict
+from harness.payload.bundle import Bundle
 from harness.payload.models import ModelFolder
 from harness.plan.matrix import PlannedCell
 from harness.runners.events import RunnerLog
@@ -57,6 +58,11 @@ class Account:
         return self.context.models[self.cell.model]
 
     @property
+    def bundle(self) -> Bundle:
+        """The device binaries that this phone gets."""
+        return self.context.bundle_for(self.phone.facts)
+
+    @property
     def config(self) -> CellConfig:
         """What is asked of the engine."""
         return cell_config(self.cell, self.context.plan, self.phone.facts.cpu_clusters)
@@ -64,7 +70,7 @@ class Account:
     @property
     def cell_id(self) -> str:
         """The id of the cell on this phone."""
-        return cell_id_of(self.phone.identity.id, self.model, self.context.bundle, self.config)
+        return cell_id_of(self.phone.identity.id, self.model, self.bundle, self.config)
 
     def note(self, code: str, title: str, *, warning: bool = False) -> None:
         """Keep what happened besides."""
@@ -158,14 +164,14 @@ class Account:
         )
 
     def _bundle(self, told: RunnerLog, nulls: dict[str, str]) -> BundleInfo:
-        manifest = self.context.bundle.manifest
+        manifest = self.bundle.manifest
         version = told.hello.engine_version if told.hello is not None else None
         if version is None:
             nulls["engine_version"] = "the runner told no version"
         return BundleInfo(
             name=manifest.name,
-            hash=self.context.bundle.hash,
+            hash=self.bundle.hash,
             engine=manifest.engine,
             engine_version=version,
-            runner=manifest.runner,
+            runner=self.bundle.runner,
         )

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
 from harness.bench.account import Account
 from harness.bench.bandwidth import Bandwidth
-from harness.bench.cold import cache_grew, cold_spec, start_cold, wants_cold_start
+from harness.bench.cold import cache_grew, cold_order, cold_spec, start_cold, wants_cold_start
 from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
 from harness.bench.evidence import ColdStart, Evidence, Objection
@@ -29,9 +27,11 @@ from harness.bench.reference import NOT_COMPARED, find_reference
 from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.said import write_answers
 from harness.bench.status import read_status
+from harness.bench.steps import ended_well, make_step_dir
 from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
 from harness.bench.sustained import SustainedProgress, interval_ms
+from harness.bench.target import target_of
 from harness.bench.text_rules import text_findings
 from harness.bench.timeline import write_tokens
 from harness.bench.turn import turn
@@ -40,7 +40,7 @@ from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, PhoneError, ProbeError
 from harness.core.log import phone_logger
 from harness.core.reasons import Reason
-from harness.core.transport import PushItem, checked
+from harness.core.transport import checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
@@ -51,8 +51,8 @@ from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.golden import golden_allowance_s
 from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Cool, Plan
-from harness.runners.events import parse_runner_output
-from harness.runners.farm_runner import ASK_FILE, ask_file, build_cold_command, build_command
+from harness.runners.base import MAIN, Order, Step, step_dir
+from harness.runners.registry import runner_of
 
 CLEAN_UP_S = 60.0
 Say = Callable[[str], None]
@@ -117,6 +117,7 @@ class Attempt:
         self._begun = False
         self._stood_still = False
         self._cold: ColdStart | None = None
+        self._runs: dict[str, RunLog] = {}
 
     def run(self) -> list[Objection]:
         """Run it; what it left is in the account.
@@ -125,7 +126,7 @@ class Attempt:
             FarmError: it came to no verdict of its own: the error's reason is the verdict.
         """
         account, session = self._account, self._session
-        refused = ruled_out(account.cell, self._phone.facts, session.context.bundle, account.model)
+        refused = ruled_out(account.cell, self._plan, self._phone.facts, account.bundle, account.model)
         if refused is not None:
             return [refused]
         tries = self._plan.recovery.tries
@@ -145,7 +146,7 @@ class Attempt:
     def _once(self) -> list[Objection]:
         account, session = self._account, self._session
         session.make_ready(account)
-        bundle_dir, model_dir = self._bring_payloads()
+        order = self._order()
         with turn(self._phone.endpoint.contention_group, self._phone.name, session.say):
             cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
@@ -156,12 +157,13 @@ class Attempt:
             if log is not None:
                 log.begin()
             status_before = self._status()
-            run = self._run_on_phone(bundle_dir, model_dir, limits)
+            self._run_on_phone(order, limits)
+            run = self._runs[MAIN]
             evidence = Evidence(
                 cell=account.cell,
                 plan=self._plan,
                 run=run,
-                told=parse_runner_output(run.stdout),
+                told=runner_of(order.bundle).read(order, self._runs),
                 weight_bytes=account.model.weight_bytes,
                 ram_bytes=facts.ram_bytes,
                 started_hot=cooled.hot,
@@ -179,7 +181,7 @@ class Attempt:
             if log is not None:
                 evidence = self._with_phone_log(evidence, log)
             # Still in its turn: this computer's processor may be the one that other phones of the group measure on.
-            well = run.end is not None and run.end.why == "exit" and run.end.exit_code == 0
+            well = ended_well(run)
             found = find_reference(session.context, account.cell, session.say) if well else NOT_COMPARED
         account.evidence = replace(evidence, limits=limits, reference=found.reference, reference_why=found.why)
         account.notes += [*found.findings, *text_findings(account.evidence)]
@@ -203,79 +205,97 @@ class Attempt:
         for note in evidence.throttling.notes:
             account.note("speed", note)
 
-    def _bring_payloads(self) -> tuple[str, str]:
-        session, model = self._session, self._account.model
-        bundle = session.context.bundle
-        programs = bundle.payload(self._phone.facts.abis, session.say)
-        return (
-            session.bring("bundles", programs, f"bundle {bundle.manifest.name}"),
-            session.bring("models", model.folder, f"model {model.name}"),
+    def _order(self) -> Order:
+        """Bring bundle and model to the phone and return what is to be run there."""
+        session, account, transport = self._session, self._account, self._phone.transport
+        bundle, model, cell = account.bundle, account.model, account.cell
+        programs = bundle.payload(target_of(self._phone.facts), session.say)
+        return Order(
+            bundle=bundle,
+            bundle_dir=session.bring("bundles", programs, f"bundle {bundle.manifest.name}"),
+            model=model,
+            model_dir=session.bring("models", model.folder, f"model {model.name}"),
+            work_dir=f"{transport.base_dir}/work/{account.cell_id[:12]}-{account.number}-{secrets.token_hex(3)}",
+            cell=cell,
+            plan=self._plan,
         )
 
-    def _run_on_phone(self, bundle_dir: str, model_dir: str, limits: Limits) -> RunLog:
-        """Run the cell under the probe in a fresh work folder, which is removed afterwards."""
-        account, session, transport = self._account, self._session, self._phone.transport
-        work = f"{transport.base_dir}/work/{account.cell_id[:12]}-{account.number}-{secrets.token_hex(3)}"
-        argv = build_command(session.context.bundle, bundle_dir, model_dir, work, account.cell, self._plan)
-        make = ["mkdir", "-p", work]
-        deadline = Deadline(CLEAN_UP_S, "making the work folder", transport.name)
-        checked(transport.shell(make, deadline=deadline), transport.name, make)
-        self._bring_questions(work)
+    def _run_on_phone(self, order: Order, limits: Limits) -> None:
+        """Run the cell under the probe in a fresh work folder, which is removed afterwards.
+
+        The first step is measured. Those after it are run only where it ended well.
+        """
+        account, session = self._account, self._session
+        first, *others = runner_of(order.bundle).steps(order)
+        make_step_dir(self._phone.transport, order, first)
+        spec = self._spec(order, first, limits)
+        self._cold = self._start_cold(spec, order)
+        session.say(f"running {account.cell.model} {account.cell.label}")
+        self._follow(order, first, spec)
+        for step in others:
+            if not ended_well(self._runs[MAIN]):
+                break
+            make_step_dir(self._phone.transport, order, step)
+            session.say(f"running {account.cell.model} {account.cell.label}: {step.name}")
+            self._follow(order, step, self._spec(order, step, limits))
+        self._remove(order.work_dir)
+
+    def _spec(self, order: Order, step: Step, limits: Limits) -> RunSpec:
+        """Return the supervised run of a step."""
         lease, zones, trip = self._phone.lease, self._phone.facts.zones, self._plan.trip
         limits_c: dict[Meaning, float] = {"skin": trip.skin_c, "battery": trip.battery_c}
-        spec = RunSpec(
-            argv=argv,
-            work_dir=work,
-            deadline_s=self._plan.cell_timeout_s + golden_allowance_s(account.cell, self._plan),
+        return RunSpec(
+            argv=step.argv,
+            work_dir=step_dir(order.work_dir, step),
+            env=step.env or None,
+            deadline_s=self._plan.cell_timeout_s + golden_allowance_s(order.cell, self._plan),
             interval_ms=interval_ms(self._plan.duration_s),
             silence_s=self._plan.silence_s,
             trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
             cpus=limits.cpus,
         )
-        raw = account.raw_dir()
-        self._cold = self._start_cold(spec, bundle_dir, model_dir)
-        supervised = Supervised(transport, self._phone.probe, session.ladder, spec)
-        (raw / "command.json").write_text(json.dumps({"argv": argv, "cell": account.cell.label}, indent=1))
-        session.say(f"running {account.cell.model} {account.cell.label}")
+
+    def _follow(self, order: Order, step: Step, spec: RunSpec) -> None:
+        """Run one step to its end, and keep what it left."""
+        account, session = self._account, self._session
+        raw = account.raw_dir() if step.name == MAIN else account.raw_dir() / step.name
+        raw.mkdir(exist_ok=True)
+        supervised = Supervised(self._phone.transport, self._phone.probe, session.ladder, spec)
+        (raw / "command.json").write_text(json.dumps({"argv": step.argv, "cell": account.cell.label}, indent=1))
+        over = False
         try:
             with (raw / "events.jsonl").open("wb") as events:
-                run = supervised.run(on_event=self._watching(), keep_raw=events)
+                self._runs[step.name] = supervised.run(on_event=self._watching(), keep_raw=events)
+            over = True
         finally:
-            self._begun, self._stood_still = supervised.begun, supervised.woken
+            self._begun = self._begun or supervised.begun
+            self._stood_still = self._stood_still or supervised.woken
             for recovered in supervised.recoveries:
                 session.came_back(recovered, account)
-            if supervised.end():  # else whoever sees the phone next finds the run by its folder, and ends it
-                self._remove(work)
+            # If it is not over, whoever sees the phone next finds the run by its folder, and ends it.
+            if supervised.end() and not over:
+                self._remove(order.work_dir)
             (raw / "stdout").write_bytes(supervised.log.stdout)
             (raw / "stderr").write_bytes(supervised.log.stderr)
-        return run
 
-    def _bring_questions(self, work: str) -> None:
-        """Bring the golden set to the work folder of a cell that is asked it."""
-        if not (self._account.cell.leads and self._plan.golden.ask):
-            return
-        transport = self._phone.transport
-        deadline = Deadline(CLEAN_UP_S, "bringing the golden set", transport.name)
-        with tempfile.TemporaryDirectory(prefix="mnn-farm-") as folder:
-            file = Path(folder) / ASK_FILE
-            file.write_bytes(ask_file(self._plan))
-            transport.push([PushItem(file, f"{work}/{ASK_FILE}")], deadline=deadline)
-
-    def _start_cold(self, spec: RunSpec, bundle_dir: str, model_dir: str) -> ColdStart | None:
+    def _start_cold(self, spec: RunSpec, order: Order) -> ColdStart | None:
         """Use the model for the first time, where this cell begins so."""
         account, session = self._account, self._session
         if not wants_cold_start(account.cell, self._plan):
             return None
+        runner = runner_of(order.bundle)
+        if runner.no_cold_start:
+            return ColdStart(why_not=runner.no_cold_start)
         session.say(f"starting {account.cell.model} cold")
-        argv = build_cold_command(
-            session.context.bundle, bundle_dir, model_dir, spec.work_dir, account.cell, self._plan
-        )
-        cold = cold_spec(spec, argv)
+        once = cold_order(order)
+        step = runner.steps(once)[0]
+        make_step_dir(self._phone.transport, once, step)
+        cold = cold_spec(spec, step.argv)
         make = ["mkdir", "-p", cold.work_dir]
         deadline = Deadline(CLEAN_UP_S, "making the work folder", self._phone.transport.name)
         checked(self._phone.transport.shell(make, deadline=deadline), self._phone.transport.name, make)
-        return start_cold(self._phone.probe, cold, model_dir, account.model.folder.size, self._phone.name)
+        return start_cold(self._phone.probe, cold, once, self._phone.name)
 
     def _watching(self) -> Callable[[Event], None]:
         of_kind = Progress if self._plan.duration_s is None else SustainedProgress
@@ -305,8 +325,7 @@ class Attempt:
     def _with_phone_log(self, evidence: Evidence, reader: LogReader) -> Evidence:
         """Add the phone's log over the time of the run. Of one that ended well only what speaks of it is kept."""
         self._session.say("reading the phone's log")
-        log, end = reader.read(), evidence.run.end
-        well = end is not None and end.why == "exit" and end.exit_code == 0
+        log, well = reader.read(), ended_well(evidence.run)
         kept = worth_keeping(log.lines, evidence.pids) if well else log.lines
         if kept and self._account.raw is not None:
             (self._account.raw / "logcat").write_bytes(kept)

@@ -20,11 +20,14 @@ from harness.payload.probe import Probe, RunSpec
 from harness.payload.store import SLOWEST_HASH_BYTES_PER_S
 from harness.plan.matrix import GPU_MODE, PlannedCell
 from harness.plan.model import Plan
-from harness.runners.events import parse_runner_output
+from harness.runners.base import MAIN, Order
+from harness.runners.registry import runner_of
 
 _EVICT_S = 30.0
 # Within a megabyte an engine rewrites headers and clocks; compiled kernels are more.
 _GROWN_BYTES = 1 << 20
+# The first token comes of the prefill, the second of the first decode step: by then every kernel was made.
+_FIRST_TOKENS = 2
 
 
 def wants_cold_start(cell: PlannedCell, plan: Plan) -> bool:
@@ -32,23 +35,30 @@ def wants_cold_start(cell: PlannedCell, plan: Plan) -> bool:
     return plan.cold_start and (cell.leads or cell.backend in GPU_MODE)
 
 
-def start_cold(probe: Probe, spec: RunSpec, model_dir: str, model_bytes: int, phone: str) -> ColdStart:
+def cold_order(order: Order) -> Order:
+    """Return the order that uses the model for the first time: it is loaded, and the prompt gets two tokens."""
+    nothing_asked = {"ask": [], "golden": order.plan.golden.model_copy(update={"ask": []})}
+    once = {"load_rounds": 1, "warmups": 1, "repeats": 0, "duration_s": None, **nothing_asked}
+    short = replace(order.cell, generate_tokens=_FIRST_TOKENS)
+    return replace(order, cell=short, plan=order.plan.model_copy(update=once))
+
+
+def start_cold(probe: Probe, spec: RunSpec, order: Order, phone: str) -> ColdStart:
     """Load the model once from storage.
 
     Args:
         probe: the probe on the phone.
         spec: the run that does it.
-        model_dir: the model's folder on the phone.
-        model_bytes: how much lies in it.
-        phone: its name.
+        order: as :func:`cold_order` made it.
+        phone: the phone's name.
 
     Raises:
         PhoneError: the phone or the connection failed.
     """
     try:
-        residency = probe.evict(model_dir, _EVICT_S + model_bytes / SLOWEST_HASH_BYTES_PER_S)
+        residency = probe.evict(order.model_dir, _EVICT_S + order.model.folder.size / SLOWEST_HASH_BYTES_PER_S)
         why_not = "" if residency.is_cold else _why_warm(residency.resident_bytes, residency.errors)
-        told = parse_runner_output(probe.run(spec).stdout)
+        told = runner_of(order.bundle).read(order, {MAIN: probe.run(spec)})
     except ProbeError as error:
         phone_logger(__name__, phone).info("no cold start: %s", error)
         return ColdStart(why_not=f"the cold start failed: {error.message}")
@@ -66,8 +76,8 @@ def _why_warm(resident_bytes: int | None, errors: object) -> str:
 
 
 def cold_spec(spec: RunSpec, argv: tuple[str, ...]) -> RunSpec:
-    """Return the run of the cold start beside the cell's own: same caches, events of its own."""
-    return replace(spec, argv=argv, work_dir=f"{spec.work_dir}/cold-start")
+    """Return the run of the cold start beside the cell's own: same caches, same folder, events of its own."""
+    return replace(spec, argv=argv, work_dir=f"{spec.work_dir}/cold-start", cwd=spec.work_dir)
 
 
 def loads_of(evidence: Evidence, nulls: dict[str, str]) -> dict[str, float | None]:

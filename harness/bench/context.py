@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.bench.cores_asked import resolve
+from harness.bench.target import target_of
 from harness.core.ids import content_id
-from harness.payload.bundle import Bundle
+from harness.payload.bundle import Bundle, best_bundle
 from harness.payload.models import ModelFolder
+from harness.phone.facts import Facts
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.farm_runner import prompt_hash
@@ -19,13 +21,21 @@ from harness.store.schema import LATER_CONFIG, CellConfig
 
 @dataclass(frozen=True)
 class RunContext:
-    """What all phones of a run have in common. It crosses process borders."""
+    """What all phones of a run have in common. It crosses process borders.
+
+    A phone on which ``bundle`` cannot run gets the first of ``more_bundles`` that can.
+    """
 
     run_id: str
     run_dir: Path
     plan: Plan
     bundle: Bundle
     models: dict[str, ModelFolder]
+    more_bundles: tuple[Bundle, ...] = ()
+
+    def bundle_for(self, facts: Facts) -> Bundle:
+        """Return the bundle that a phone gets: the first that runs on it."""
+        return best_bundle((self.bundle, *self.more_bundles), target_of(facts))
 
 
 def cell_config(cell: PlannedCell, plan: Plan, clusters: Iterable[Any] = ()) -> CellConfig:
@@ -56,7 +66,7 @@ def cell_id_of(phone_id: str, model: ModelFolder, bundle: Bundle, config: CellCo
             "phone": phone_id,
             "model": model.folder.hash,
             "bundle": bundle.hash,
-            "runner": bundle.manifest.runner,
+            "runner": bundle.runner,
             "config": _hashed(config),
         }
     )

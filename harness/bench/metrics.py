@@ -34,16 +34,21 @@ def possible_ms(value: float | None) -> float | None:
 
 
 def decode_tps(generation: Generation) -> float | None:
-    """Return (tokens - 1) / (last token time - first token time), tok/s; ``None`` below two tokens."""
-    if len(generation.token_ms) < 1:
-        return None
+    """Return (tokens - 1) / (last token time - first token time), tok/s; ``None`` below two tokens.
+
+    Where single tokens have no times: the tokens over the time that is told for them.
+    """
+    if not generation.token_ms:
+        if not generation.decode_steps or generation.decode_ms is None:
+            return None
+        return generation.decode_steps / generation.decode_ms * 1000 if generation.decode_ms > 0 else float("inf")
     span_ms = sum(generation.token_ms)
     return len(generation.token_ms) / span_ms * 1000 if span_ms > 0 else float("inf")
 
 
 def prefill_tps(generation: Generation) -> float | None:
-    """Return prompt tokens / prefill time, tok/s; ``None`` without a prompt."""
-    if generation.prompt_tokens < 1:
+    """Return prompt tokens / prefill time, tok/s; ``None`` without a prompt or a time."""
+    if generation.prompt_tokens < 1 or generation.prefill_ms is None:
         return None
     return generation.prompt_tokens / generation.prefill_ms * 1000 if generation.prefill_ms > 0 else float("inf")
 

@@ -33,7 +33,7 @@ def timed_span(evidence: Evidence) -> Span | None:
     """Return the time from the first timed generation's prompt to the last one's end; ``None`` when there is none."""
     timed = evidence.timed
     if timed and timed[0].begun_ns is not None and timed[-1].begun_ns is not None:
-        took_ms = timed[-1].ttft_ms + sum(timed[-1].token_ms)
+        took_ms = timed[-1].claimed_ms
         if 0 < took_ms <= _MOST_MS:  # NaN is not
             return Span(timed[0].begun_ns, timed[-1].begun_ns + round(took_ms * 1e6))
     before: int | None = None
@@ -54,8 +54,9 @@ def first_load_ns(evidence: Evidence) -> int | None:
         if isinstance(event, Load):
             if event.begun_ns is not None:
                 return event.begun_ns
-            is_possible = 0 <= event.load_ms <= _MOST_MS  # NaN is not
-            return read_ns - int(event.load_ms * 1e6) if is_possible else None
+            load_ms = event.load_ms
+            is_possible = load_ms is not None and 0 <= load_ms <= _MOST_MS  # NaN is not
+            return read_ns - int(load_ms * 1e6) if load_ms is not None and is_possible else None
     return None
 
 

@@ -22,15 +22,21 @@ _GENERATION = re.compile(rb'"event":\s*"generation"')
 
 def wrong_times(generation: Generation) -> str:
     """Return what is wrong with the times of one generation by themselves, ``""`` if nothing."""
-    times = (generation.prefill_ms, generation.ttft_ms, *generation.token_ms)
-    wrong = [value for value in times if not math.isfinite(value) or value <= 0]
-    gaps = generation.generated_tokens - 1
-    if not wrong and len(generation.token_ms) == gaps and generation.ttft_ms >= generation.prefill_ms:
+    wrong = [value for value in generation.times_ms if not math.isfinite(value) or value <= 0]
+    ttft_ms, prefill_ms = generation.ttft_ms, generation.prefill_ms
+    in_order = ttft_ms is None or prefill_ms is None or ttft_ms >= prefill_ms
+    whole = len(generation.token_ms) == generation.generated_tokens - 1
+    by_sum = not generation.token_ms and generation.decode_steps is not None
+    if not wrong and in_order and (whole or by_sum or generation.kind == "check"):
         return ""
     return (
         f"{len(wrong)} times are not positive and finite; {len(generation.token_ms)} token times for "
-        f"{generation.generated_tokens} tokens; TTFT {generation.ttft_ms:g} ms, prefill {generation.prefill_ms:g} ms"
+        f"{generation.generated_tokens} tokens; TTFT {_ms(ttft_ms)}, prefill {_ms(prefill_ms)}"
     )
+
+
+def _ms(value: float | None) -> str:
+    return "not told" if value is None else f"{value:g} ms"
 
 
 def beyond_physics(generation: Generation, weight_bytes: int) -> str:
@@ -38,9 +44,13 @@ def beyond_physics(generation: Generation, weight_bytes: int) -> str:
 
     Each step reads all weights; a prefill also computes with each of them, of at most a byte, for each token.
     """
-    steps = [("prefill", generation.prefill_ms, 2.0 * weight_bytes * generation.prompt_tokens)]
+    steps = []
+    if generation.prefill_ms is not None:
+        steps.append(("prefill", generation.prefill_ms, 2.0 * weight_bytes * generation.prompt_tokens))
     if generation.token_ms:
         steps.append(("a token", sum(generation.token_ms) / len(generation.token_ms), 2.0 * weight_bytes))
+    elif generation.decode_ms is not None and generation.decode_steps:
+        steps.append(("a token", generation.decode_ms / generation.decode_steps, 2.0 * weight_bytes))
     for what, step_ms, operations in steps:
         read = weight_bytes / step_ms * 1000
         computed = operations / step_ms * 1000
@@ -81,7 +91,7 @@ def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
     if not stamps_ns:
         return ""
     took_ms = (stamps_ns[-1] - stamps_ns[0]) / 1e6
-    claimed_ms = sum(generation.ttft_ms + sum(generation.token_ms) for generation in generations[1:])
+    claimed_ms = sum(generation.claimed_ms for generation in generations[1:])
     if took_ms - claimed_ms <= max(UNEXPLAINED_MS, claimed_ms):
         return ""
     return f"all generations but the first claim {claimed_ms:.0f} ms; by the probe's clock they took {took_ms:.0f} ms"

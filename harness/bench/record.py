@@ -34,10 +34,11 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
     timed = [generation for generation in counted(evidence) if _usable(generation)]
     if not timed or evidence.told.load is None:
         return None
-    ttft = latency([generation.ttft_ms for generation in timed])
+    ttft = latency([generation.ttft_ms for generation in timed if generation.ttft_ms is not None])
     prefill = speed([value for generation in timed if (value := prefill_tps(generation)) is not None])
     decode = speed([value for generation in timed if (value := decode_tps(generation)) is not None])
     tokens = token_times(timed)
+    explain(nulls, ttft is None, "ttft_ms", "nothing tells when each prompt was submitted")
     explain(nulls, ttft is not None and ttft.p90 is None, "ttft_ms.p90", "20 samples are needed")
     for name, summary in (("prefill_tps", prefill), ("decode_tps", decode)):
         explain(nulls, summary is None, name, "no generation was long enough")

@@ -5,28 +5,30 @@ from __future__ import annotations
 from harness.bench.cores_asked import cannot_be_had
 from harness.bench.evidence import Objection
 from harness.bench.limits import model_config
+from harness.bench.target import target_of
+from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
 from harness.payload.bundle import Bundle
 from harness.payload.models import ModelFolder
 from harness.phone.facts import Facts
 from harness.plan.matrix import PlannedCell
+from harness.plan.model import Plan
+from harness.runners.registry import runner_of
 
 
-def ruled_out(cell: PlannedCell, facts: Facts, bundle: Bundle, model: ModelFolder) -> Objection | None:
+def ruled_out(cell: PlannedCell, plan: Plan, facts: Facts, bundle: Bundle, model: ModelFolder) -> Objection | None:
     """Return why ``cell`` cannot run on this phone, ``None`` if nothing speaks against trying."""
-    manifest = bundle.manifest
-    if manifest.abis and facts.abis and not set(manifest.abis) & set(facts.abis):
-        return Objection(
-            Reason.ABI_MISMATCH,
-            f"bundle {manifest.name} is for {_list(manifest.abis)}, the phone runs {_list(facts.abis)}",
-        )
-    if manifest.needs_python_mnn and facts.python_mnn is None:
-        return Objection(
-            Reason.ABI_MISMATCH,
-            f"bundle {manifest.name} needs a Python with MNN on the phone; no device binaries for {_list(facts.abis)}",
-        )
-    if cell.backend not in manifest.backends:
-        return Objection(Reason.BACKEND_NOT_BUILT, f"bundle {manifest.name} has {_list(manifest.backends)}")
+    target = target_of(facts)
+    try:
+        bundle.check(target)
+        backends = bundle.backends(target)
+    except ConfigError as error:
+        return Objection(error.reason, str(error))
+    if cell.backend not in backends:
+        return Objection(Reason.BACKEND_NOT_BUILT, f"bundle {bundle.manifest.name} has {_list(backends)}")
+    cannot = runner_of(bundle).cannot(cell, plan)
+    if cannot is not None:
+        return Objection(*cannot)
     driver = {"opencl": facts.opencl, "vulkan": facts.vulkan}.get(cell.backend)
     if driver == "":
         return Objection(Reason.BACKEND_MISSING_ON_PHONE, f"no {_PROPER[cell.backend]} driver on this phone")

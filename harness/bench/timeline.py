@@ -110,8 +110,10 @@ def timeline_of(run: RunLog, generations: Sequence[Generation], core_max_khz: Ma
 
 
 def _moments(begun_ns: int, generation: Generation) -> Iterator[tuple[int, float]]:
+    """Yield when each token came and how long it took; the first one only where its prompt's submission is known."""
     at_ms = 0.0
-    for took_ms in (generation.ttft_ms, *generation.token_ms):
+    first = () if generation.ttft_ms is None else (generation.ttft_ms,)
+    for took_ms in (*first, *generation.token_ms):
         at_ms += took_ms
         yield begun_ns + int(at_ms * 1e6), took_ms
 
@@ -124,8 +126,11 @@ def _begun(run: RunLog, generations: Sequence[Generation]) -> list[int | None]:
     stamps = {} if all(told) else _stamps(run)
     found: list[int | None] = []
     for begun_ns, one in zip(told, generations, strict=True):
-        took_ms = one.ttft_ms + sum(one.token_ms)
-        possible = all(0 < value < _MOST_MS for value in (one.ttft_ms, *one.token_ms)) and took_ms < _MOST_MS
+        took_ms = one.claimed_ms
+        possible = all(0 < value < _MOST_MS for value in one.times_ms) and took_ms < _MOST_MS
+        if one.ttft_ms is None:
+            found.append(one.first_token_ns if possible else None)
+            continue
         if begun_ns is None and possible and one.index in stamps:
             begun_ns = stamps[one.index] - int(took_ms * 1e6)
         found.append(begun_ns if possible else None)

@@ -193,10 +193,10 @@ def speed_is_possible(evidence: Evidence) -> Iterator[Objection]:
     if evidence.told.load is None:
         return
     load_ms = evidence.told.load.load_ms
-    if not math.isfinite(load_ms) or load_ms < IMPOSSIBLE_STEP_MS:
+    if load_ms is not None and (not math.isfinite(load_ms) or load_ms < IMPOSSIBLE_STEP_MS):
         yield Objection(Reason.IMPLAUSIBLE_SPEED, f"loading took {load_ms:g} ms")
         return
-    claimed_ms = load_ms + sum(g.ttft_ms + sum(g.token_ms) for g in evidence.told.generations)
+    claimed_ms = (load_ms or 0.0) + sum(g.claimed_ms for g in evidence.told.generations if g.kind != "check")
     if evidence.wall_ms is not None and claimed_ms > evidence.wall_ms + _CLOCK_SLACK_MS:
         yield Objection(
             Reason.IMPLAUSIBLE_SPEED,

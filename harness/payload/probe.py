@@ -46,6 +46,7 @@ class RunSpec:
             the run is ended.
         lease: the file of a lease on the phone that is extended while this runs, with its id.
         cpus: the cores it may use, e.g. ``0,4-7``; ``None``: as the phone likes. Samples then tell whether it holds.
+        cwd: where the command starts; ``None``: in ``work_dir``.
     """
 
     argv: tuple[str, ...]
@@ -57,6 +58,7 @@ class RunSpec:
     trips: Mapping[str, int] | None = None
     lease: tuple[str, str] | None = None
     cpus: str | None = None
+    cwd: str | None = None
 
     @property
     def events_dir(self) -> str:
@@ -65,7 +67,7 @@ class RunSpec:
 
     def command(self, probe: str) -> list[str]:
         """Return the probe's command line, ``--detach`` not included."""
-        argv = [probe, "run", "--dir", self.events_dir, "--cwd", self.work_dir]
+        argv = [probe, "run", "--dir", self.events_dir, "--cwd", self.cwd or self.work_dir]
         argv += ["--interval-ms", str(self.interval_ms), "--deadline-ms", str(int(self.deadline_s * 1000))]
         if self.silence_s is not None:
             argv += ["--silence-ms", str(int(self.silence_s * 1000))]

@@ -205,6 +205,9 @@ class Plan(_Strict):
     kind: Literal["burst", "sustained"] = Field(
         "burst", description="what is measured: the first seconds on a cool phone, or what is left after minutes"
     )
+    runner: Annotated[Literal["auto", "farm_runner", "llm_bench", "llm_demo"], Option("--runner")] = Field(
+        "auto", description="the program that runs generations: ours, one of MNN's own, or the one the bundle prefers"
+    )
     models: list[str] = Field(min_length=1, description="model names or folders")
     backends: Annotated[list[Backend], Option("--backends")] = Field(min_length=1, description="what computes")
     threads: Annotated[list[Annotated[int, Field(ge=1, le=64)]], Option("--threads")] = Field(

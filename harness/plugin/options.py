@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from harness.core.errors import ConfigError
-from harness.payload.bundle import Bundle, default_bundle, read_bundle
+from harness.payload.bundle import Bundle, best_bundle, default_bundle, read_bundle
+from harness.payload.bundle_manifest import Target
 from harness.payload.models import ModelFolder, find_model, read_model
 from harness.plan.golden import golden_names, with_golden
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
@@ -156,6 +157,11 @@ class Request:
     bundle: Bundle
     stop_at: datetime | None = None
     wait_lease_s: float = 0.0
+    more_bundles: tuple[Bundle, ...] = ()
+
+    def bundle_for(self, target: Target) -> Bundle:
+        """Return the bundle that a phone gets: the first that runs on it."""
+        return best_bundle((self.bundle, *self.more_bundles), target)
 
     @property
     def plan_values(self) -> dict[str, Any]:
@@ -230,13 +236,15 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
     hashes = [model.folder.hash for model in models.values()]
     if len(set(hashes)) < len(hashes):
         raise ConfigError("two of the models are the same files", remedy="name each model once")
+    bundles = _bundles(config.getoption("bundle"), head, plan)
     return Request(
         name,
         plan,
         models,
-        _bundle(config.getoption("bundle"), head),
+        bundles[0],
         stop_at(config.getoption("until"), config.getoption("budget"), now),
         _seconds("--wait-lease", config.getoption("wait_lease")),
+        bundles[1:],
     )
 
 
@@ -246,11 +254,26 @@ def _model_path(wanted: str, source: Source | None) -> Path:
     return there if there is not None and there.is_dir() else find_model(wanted)
 
 
-def _bundle(given: str | None, head: RunInfo | None) -> Bundle:
-    if given:
-        return read_bundle(Path(given))
+def _bundles(given: str | None, head: RunInfo | None, plan: Plan) -> tuple[Bundle, ...]:
+    """Return the bundles that phones get, the first that runs on one: the one that was named, else all there are."""
+    ours = default_bundle()
     there = Path(head.bundle.folder) if head is not None and head.bundle is not None else None
-    return read_bundle(there) if there is not None and there.is_dir() else default_bundle()
+    if given:
+        found: list[Bundle] = [read_bundle(Path(given))]
+    elif there is not None and there.is_dir() and there.resolve() != ours.folder.root.resolve():
+        found = [read_bundle(there)]
+    else:
+        found = [ours]
+    if plan.runner == "auto":
+        return tuple(found)
+    if len(found) == 1:
+        return (found[0].with_runner(plan.runner),)
+    able = [bundle.with_runner(plan.runner) for bundle in found if plan.runner in bundle.manifest.runners]
+    if not able:
+        raise ConfigError(
+            f"no device binaries here have {plan.runner}", remedy="import a build of MNN: mnn-farm bins import PATH"
+        )
+    return tuple(able)
 
 
 def _seconds(flag: str, text: str | None) -> float:

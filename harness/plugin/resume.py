@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import harness
-from harness.bench.context import RunContext
 from harness.bench.phone import ConnectedPhone
+from harness.bench.target import target_of_member
 from harness.core.ids import iso, utc_now
 from harness.fleet.opening import Fleet
 from harness.plan.load import make_plan
 from harness.plan.matrix import cells_of
 from harness.plugin.options import PLAN_OF_RUN, Again, Request
-from harness.plugin.run import Run, bind_cells, cell_ids, member_of
+from harness.plugin.run import Run, bind_cells, cell_ids, context_of, member_of
 from harness.report.text import plural
 from harness.store.head import FleetMember, LeftOut, Resumption, RunInfo
 from harness.store.resume import check_known, check_same, is_left
@@ -111,7 +111,7 @@ class Begun:
             )
 
         info = self.folder.update_info(changed)
-        context = RunContext(info.run_id, self.folder.path.resolve(), request.plan, request.bundle, request.models)
+        context = context_of(request, info.run_id, self.folder)
         members = tuple(member.phone.id for member in info.fleet)
         notes = tuple(self._notes(len(cells), len(planned), missing))
         return Run(request, fleet, context, self.folder, planned, cells, members, notes)
@@ -129,4 +129,5 @@ class Begun:
 
 
 def _ids(request: Request, member: FleetMember) -> list[str]:
-    return cell_ids(request, member.phone.id, member.facts.get("cpu_clusters") or ())
+    target = target_of_member(member.facts)
+    return cell_ids(request, member.phone.id, target, member.facts.get("cpu_clusters") or ())

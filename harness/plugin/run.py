@@ -18,8 +18,11 @@ from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.estimate import estimate_s
 from harness.bench.phone import ConnectedPhone
 from harness.bench.support import ruled_out
+from harness.bench.target import target_of
 from harness.core.ids import iso, new_run_id, test_name, utc_now
 from harness.fleet.opening import Fleet
+from harness.payload.bundle import Bundle
+from harness.payload.bundle_manifest import Target
 from harness.plan.matrix import PlannedCell, cells_of
 from harness.plugin.options import Request
 from harness.store.head import FleetMember, RunInfo
@@ -96,17 +99,19 @@ class Run:
         return WorkerRun(self.context, phones, self.cells, tuple(test_paths), self.request.stop_at)
 
 
-def cell_ids(request: Request, phone_id: str, clusters: Iterable[Any] = ()) -> list[str]:
+def cell_ids(request: Request, phone_id: str, target: Target, clusters: Iterable[Any] = ()) -> list[str]:
     """Return the ids of a phone's cells, the most wanted first; the phone need not be here.
 
-    ``clusters`` are the ``cpu_clusters`` of its facts, which say what a plan's ``affinity`` means on it.
+    ``target`` decides which device binaries it gets. ``clusters`` are the ``cpu_clusters`` of its facts, which say what
+    a plan's ``affinity`` means on it.
     """
-    return [_cell_id(request, phone_id, clusters, cell) for cell in cells_of(request.plan)]
+    bundle = request.bundle_for(target)
+    return [_cell_id(request, phone_id, bundle, clusters, cell) for cell in cells_of(request.plan)]
 
 
-def _cell_id(request: Request, phone_id: str, clusters: Iterable[Any], cell: PlannedCell) -> str:
+def _cell_id(request: Request, phone_id: str, bundle: Bundle, clusters: Iterable[Any], cell: PlannedCell) -> str:
     config = cell_config(cell, request.plan, clusters)
-    return cell_id_of(phone_id, request.models[cell.model], request.bundle, config)
+    return cell_id_of(phone_id, request.models[cell.model], bundle, config)
 
 
 def bind_cells(request: Request, phones: Sequence[ConnectedPhone]) -> tuple[BoundCell, ...]:
@@ -115,9 +120,10 @@ def bind_cells(request: Request, phones: Sequence[ConnectedPhone]) -> tuple[Boun
     So a process that runs them all by itself gives every phone its first figures first, as workers side by side do.
     """
     bound = []
+    bundles = {phone.name: request.bundle_for(target_of(phone.facts)) for phone in phones}
     for cell in cells_of(request.plan):
         for phone in phones:
-            cell_id = _cell_id(request, phone.identity.id, phone.facts.cpu_clusters, cell)
+            cell_id = _cell_id(request, phone.identity.id, bundles[phone.name], phone.facts.cpu_clusters, cell)
             name = test_name(
                 phone.name,
                 request.models[cell.model].name,
@@ -155,7 +161,7 @@ def begin(request: Request, fleet: Fleet, run_dir: Path | None, root: Path, comm
     """
     run_id = new_run_id()
     folder = RunFolder.create(run_dir or default_run_dir(root, run_id))
-    context = RunContext(run_id, folder.path.resolve(), request.plan, request.bundle, request.models)
+    context = context_of(request, run_id, folder)
     cells = bind_cells(request, fleet.phones)
     info = RunInfo(
         run_id=run_id,
@@ -176,6 +182,12 @@ def begin(request: Request, fleet: Fleet, run_dir: Path | None, root: Path, comm
     return Run(request, fleet, context, folder, cells, cells, tuple(phone.identity.id for phone in fleet.phones))
 
 
+def context_of(request: Request, run_id: str, folder: RunFolder) -> RunContext:
+    """Return what all phones of a run have in common."""
+    where = folder.path.resolve()
+    return RunContext(run_id, where, request.plan, request.bundle, request.models, request.more_bundles)
+
+
 def command_line() -> list[str]:
     """Return how this process was started, as a person would type it."""
     return [Path(sys.argv[0]).name, *sys.argv[1:]]
@@ -192,11 +204,11 @@ def describe_dry_run(
     for phone in phones:
         yield f"{phone.name}: {phone.facts.model or 'unknown model'}, {phone.tier} tier"
         for bound in bind_cells(request, [phone]):
-            model = request.models[bound.cell.model]
+            model, bundle = request.models[bound.cell.model], request.bundle_for(target_of(phone.facts))
             if not is_left(bound.cell_id):
                 yield f"  {model.name} {bound.cell.label}  done before"
                 continue
-            refused = ruled_out(bound.cell, phone.facts, request.bundle, model)
+            refused = ruled_out(bound.cell, request.plan, phone.facts, bundle, model)
             if refused is not None:
                 yield f"  {model.name} {bound.cell.label}  {refused.reason.code}: {refused.detail}"
                 continue

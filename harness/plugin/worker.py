@@ -71,7 +71,7 @@ def too_late(cell: PlannedCell, session: PhoneSession, stop_at: datetime | None,
         return None
     context, phone = session.context, session.phone
     model = context.models[cell.model]
-    if ruled_out(cell, phone.facts, context.bundle, model) is not None:
+    if ruled_out(cell, context.plan, phone.facts, context.bundle_for(phone.facts), model) is not None:
         return None
     needs_s = estimate_s(cell, context.plan, model, phone.tier)
     left_s = (stop_at - now).total_seconds()

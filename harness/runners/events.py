@@ -34,7 +34,7 @@ class Hello(_Event):
 class Load(_Event):
     """The model was loaded; which backend the engine really made, and how that is known."""
 
-    load_ms: Milliseconds
+    load_ms: Milliseconds | None = None
     backend_requested: str
     backend_actual: str | None = None
     strength: Literal["engine", "log", "inferred", "none"] = "none"
@@ -53,18 +53,25 @@ class Load(_Event):
 class Generation(_Event):
     """One prompt answered. ``token_ms`` has one entry per token after the first: time since the token before.
 
+    Runners of MNN's own tell less: ``prefill_ms`` and ``ttft_ms`` are ``None`` where nothing tells them, and where the
+    moment of each token is not known, ``token_ms`` is empty and ``decode_ms`` the time of ``decode_steps`` tokens.
+
     ``margins``, where asked for, holds for every token the ones that came nearest and how far behind their logits were.
-    ``first_logits`` are the largest logits of the first token, stop tokens among them. ``begun_ns`` is when the prompt
-    was submitted, by the clock of the probe's samples; ``rss_bytes`` was held at the end.
+    ``first_logits`` are the largest logits of the first token, stop tokens among them. A ``check`` is generated for
+    its text alone, by another program of the same build. ``begun_ns`` is when the prompt was submitted, by the clock of
+    the probe's samples, ``first_token_ns`` when the first token came, where only that is known; ``rss_bytes`` was held
+    at the end.
     """
 
     index: int
-    kind: Literal["warmup", "timed", "answer"]
+    kind: Literal["warmup", "timed", "answer", "check"]
     prompt_tokens: int = Field(ge=0, le=_MOST_TOKENS)
     generated_tokens: int = Field(ge=0, le=_MOST_TOKENS)
-    prefill_ms: Milliseconds
-    ttft_ms: Milliseconds
+    prefill_ms: Milliseconds | None = None
+    ttft_ms: Milliseconds | None = None
     token_ms: tuple[Milliseconds, ...] = ()
+    decode_ms: Milliseconds | None = None
+    decode_steps: int | None = Field(None, ge=0, le=_MOST_TOKENS)
     sample_ms: Milliseconds | None = None
     finish: str
     token_ids: tuple[int, ...] = ()
@@ -75,8 +82,21 @@ class Generation(_Event):
     engine_prefill_ms: Milliseconds | None = None
     engine_decode_ms: Milliseconds | None = None
     begun_ns: int | None = None
+    first_token_ns: int | None = None
     rss_bytes: int | None = Field(None, ge=0)
     context_tokens: int = Field(0, ge=0, le=_MOST_TOKENS)
+
+    @property
+    def claimed_ms(self) -> Milliseconds:
+        """How long it took by what is told of it: to the first token (else its prefill), and the rest."""
+        first_ms = self.prefill_ms if self.ttft_ms is None else self.ttft_ms
+        return (first_ms or 0.0) + (sum(self.token_ms) if self.token_ms else self.decode_ms or 0.0)
+
+    @property
+    def times_ms(self) -> tuple[Milliseconds, ...]:
+        """All times that are told."""
+        told = (self.prefill_ms, self.ttft_ms, self.decode_ms, *self.token_ms)
+        return tuple(value for value in told if value is not None)
 
 
 class RunnerError(_Event):

@@ -1,17 +1,20 @@
-"""``farm_runner``: how its command line is built. What it prints is read by :mod:`harness.runners.events`."""
+"""``farm_runner``: its command line. What it prints is read by :mod:`harness.runners.events`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from harness.core.ids import content_id
+from harness.core.reasons import Reason
 from harness.payload.bundle import Bundle
+from harness.payload.probe_events import RunLog
 from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Plan
+from harness.runners.base import MAIN, Order, Step, library_env
+from harness.runners.events import RunnerLog, parse_runner_output
 
 # The text from which prompts of an exact token count are cut: plain sentences, so that tokens are of usual length.
 PROMPT_TEXT = (
@@ -19,10 +22,6 @@ PROMPT_TEXT = (
     "without asking a computer far away. She wrote down the time, pressed a key and watched the words appear one by "
     "one. Some phones were fast and wrong, some were slow and right, and a few were both fast and right. "
 )
-
-# The first token comes of the prefill, the second of the first decode step: by then every kernel was made.
-_FIRST_TOKENS = 2
-
 
 # The questions of a golden set, in the work folder: too many for a command line.
 ASK_FILE = "questions.jsonl"
@@ -34,11 +33,33 @@ def prompt_hash(plan: Plan, cell: PlannedCell) -> str:
     return content_id({"text": hashlib.sha256(PROMPT_TEXT.encode()).hexdigest(), "ask": asked})[:16]
 
 
+class FarmRunner:
+    """Our own runner, in C++ or Python: one run tells everything."""
+
+    wants_prompt_text = False
+    no_cold_start = ""
+
+    def cannot(self, cell: PlannedCell, plan: Plan) -> tuple[Reason, str] | None:
+        """It measures every cell."""
+        return None
+
+    def steps(self, order: Order) -> tuple[Step, ...]:
+        """Return its one run."""
+        bundle, cell, plan = order.bundle, order.cell, order.plan
+        argv = build_command(bundle, order.bundle_dir, order.model_dir, order.work_dir, cell, plan)
+        files = {ASK_FILE: ask_file(plan)} if cell.leads and plan.golden.ask else {}
+        return (Step(MAIN, argv, files, env=library_env(bundle, order.bundle_dir)),)
+
+    def read(self, order: Order, runs: Mapping[str, RunLog]) -> RunnerLog:
+        """Return its events."""
+        return parse_runner_output(runs[MAIN].stdout)
+
+
 def build_command(
     bundle: Bundle, bundle_dir: str, model_dir: str, work_dir: str, cell: PlannedCell, plan: Plan
 ) -> tuple[str, ...]:
     """Return the command that runs one cell on the phone. All folders are paths on the phone."""
-    program = f"{bundle_dir}/{bundle.manifest.program}"
+    program = f"{bundle_dir}/{bundle.program}"
     argv = ["python3", program] if bundle.manifest.needs_python_mnn else [program]
     argv += ["--model", model_dir, "--backend", cell.backend, "--threads", str(cell.threads)]
     argv += ["--precision", cell.precision, "--memory", cell.memory, "--work-dir", work_dir]
@@ -51,16 +72,6 @@ def build_command(
     if cell.leads and plan.golden.ask:
         argv += ["--ask-file", f"{work_dir}/{ASK_FILE}"]
     return (*argv, *bundle.manifest.extra_args)
-
-
-def build_cold_command(
-    bundle: Bundle, bundle_dir: str, model_dir: str, work_dir: str, cell: PlannedCell, plan: Plan
-) -> tuple[str, ...]:
-    """Return the command that uses the model for the first time: it is loaded, and the prompt gets two tokens."""
-    nothing_asked = {"ask": [], "golden": plan.golden.model_copy(update={"ask": []})}
-    once = plan.model_copy(update={"load_rounds": 1, "warmups": 1, "repeats": 0, "duration_s": None, **nothing_asked})
-    short = replace(cell, generate_tokens=_FIRST_TOKENS)
-    return build_command(bundle, bundle_dir, model_dir, work_dir, short, once)
 
 
 def _how_long(plan: Plan) -> list[str]:

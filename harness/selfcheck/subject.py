@@ -19,6 +19,7 @@ from harness.core.errors import ConfigError, HostError, PhoneError
 from harness.core.resources import data_root
 from harness.core.transport import ShellResult, Transport
 from harness.payload.bundle import read_bundle
+from harness.payload.bundle_manifest import Target
 from harness.payload.probe import Probe, RunSpec
 from harness.payload.probe_events import Event, RunLog, Start
 from harness.payload.store import ensure_on_phone
@@ -180,11 +181,11 @@ class Subject:
     def _bring_runner(self) -> str:
         bundle = read_bundle(data_root() / "device_bins" / "runner" / "synthetic")
         abi = MACHINE_ABIS.get(self.facts.machine or "")
-        payload = bundle.payload([abi] if abi else [], self.say)
+        payload = bundle.payload(Target((abi,) if abi else ()), self.say)
         stored = ensure_on_phone(
             self.transport, self.probe, payload, kind="bundles", label="the synthetic runner", say=self.say
         )
-        return f"{stored.path}/{bundle.manifest.program}"
+        return f"{stored.path}/{bundle.program}"
 
 
 @dataclass(frozen=True)

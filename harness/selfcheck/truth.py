@@ -62,7 +62,7 @@ def speed(name: str, ordered: float, measured: float | None) -> Figure:
 def figures(run: RunLog, told: RunnerLog) -> list[Figure]:
     """Compare what was ordered with what the harness makes of the run: runner's account and the probe's stamps."""
     timed = told.of_kind("timed")
-    ttft = latency([generation.ttft_ms for generation in timed])
+    ttft = latency([generation.ttft_ms for generation in timed if generation.ttft_ms is not None])
     prefill = [value for generation in timed if (value := prefill_tps(generation)) is not None]
     decode = [value for generation in timed if (value := decode_tps(generation)) is not None]
     return [

@@ -237,8 +237,8 @@ class Sample(Frozen):
     """One generation, raw. An ``outlier`` is marked and counts all the same; ``rss_bytes`` is held at its end."""
 
     kind: Literal["warmup", "timed", "answer"]
-    ttft_ms: float
-    prefill_ms: float
+    ttft_ms: float | None
+    prefill_ms: float | None
     decode_tps: float | None
     prompt_tokens: int
     generated_tokens: int

@@ -18,6 +18,7 @@ import pytest
 
 from harness.core.resources import data_root
 from harness.payload.bundle import read_bundle
+from harness.payload.bundle_manifest import Target
 from harness.payload.models_fetch import model_path
 from harness.payload.sdk_build import build_runner
 
@@ -62,7 +63,7 @@ def _twin() -> Runner:
 
 
 def _synthetic() -> Runner:
-    payload = read_bundle(RUNNERS / "synthetic").payload(["x86_64"])
+    payload = read_bundle(RUNNERS / "synthetic").payload(Target(("x86_64",)))
     orders = [word for order in LIKE_MNN for word in ("--synthetic", order)]
     return Runner("synthetic", (str(payload.root / payload.files[0].path), *orders))
 

@@ -16,6 +16,7 @@ import pytest
 
 from harness.core.resources import data_root
 from harness.payload.bundle import read_bundle
+from harness.payload.bundle_manifest import Target
 from harness.runners.events import parse_runner_output
 
 Synthetic = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -29,7 +30,7 @@ def command(abi: str) -> list[str]:
         pytest.skip(f"this computer is {platform.machine()}")
     if emulator and shutil.which(emulator) is None:
         pytest.skip(f"{emulator} is not installed")
-    payload = read_bundle(data_root() / "device_bins" / "runner" / "synthetic").payload([abi])
+    payload = read_bundle(data_root() / "device_bins" / "runner" / "synthetic").payload(Target((abi,)))
     return [*([emulator] if emulator else []), str(payload.root / payload.files[0].path)]
 
 

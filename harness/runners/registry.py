@@ -1,0 +1,15 @@
+"""The runners by name."""
+
+from __future__ import annotations
+
+from harness.payload.bundle import Bundle
+from harness.payload.bundle_manifest import RunnerName
+from harness.runners.base import Runner
+from harness.runners.farm_runner import FarmRunner
+
+RUNNERS: dict[RunnerName, Runner] = {"farm_runner": FarmRunner()}
+
+
+def runner_of(bundle: Bundle) -> Runner:
+    """Return the runner that a bundle is used by."""
+    return RUNNERS[bundle.runner]
