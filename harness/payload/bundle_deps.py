@@ -79,9 +79,9 @@ _TRIPLES = {
     "riscv64": ("riscv64-linux-android", "riscv64"),
 }
 #: How to get a library, by how its name begins; the first that fits counts.
+_OF_MNN = ("libMNN", "libllm")
 _ANYWHERE = (
-    ("libMNN", "add {name} of the same MNN build for {abi}"),
-    ("libllm", "add {name} of the same MNN build for {abi}"),
+    *((start, "add {name} of the same MNN build for {abi}") for start in _OF_MNN),
     ("libQnn", "add {name} for {abi} from Qualcomm's QNN SDK"),
     ("libhiai", "add {name} for {abi} from Huawei's HiAI DDK"),
 )
@@ -112,7 +112,14 @@ _ON_LINUX = (("", "add {name} for {abi}, or build without it"),)
 
 @dataclass(frozen=True)
 class Missing:
-    """A library that is needed and nowhere: its name, the files that need it, and how to get it."""
+    """A library that is needed and nowhere.
+
+    Attributes:
+        name: as the files ask for it.
+        needed_by: those files.
+        fix: how to get it.
+        of_vendor: who made the phone, or set up the PC, may have put it there.
+    """
 
     name: str
     needed_by: tuple[str, ...]
@@ -158,14 +165,18 @@ def missing_libraries(files: Mapping[str, ElfFile], platform: Platform, abi: str
             if needed not in files and not _on_platform(needed, platform):
                 needed_by.setdefault(needed, []).append(name)
     for name in sorted(needed_by):
-        vendor = platform == "android" and name in VENDOR_LIBRARIES
-        yield Missing(name, tuple(needed_by[name]), _fix(name, platform, abi), vendor)
+        yield Missing(name, tuple(needed_by[name]), _fix(name, platform, abi), _of_vendor(name, platform))
 
 
 def _on_platform(name: str, platform: Platform) -> bool:
     if platform == "android":
         return name in ANDROID_LIBRARIES
     return name in _GLIBC or is_glibc_linker(name)
+
+
+def _of_vendor(name: str, platform: Platform) -> bool:
+    """Whether the makers of some phones, or the owners of some PCs, install a library."""
+    return name in VENDOR_LIBRARIES if platform == "android" else "/" not in name and not name.startswith(_OF_MNN)
 
 
 def _fix(name: str, platform: Platform, abi: str) -> str:

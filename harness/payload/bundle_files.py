@@ -17,6 +17,7 @@ from harness.core.errors import BundleError
 from harness.core.reasons import Reason
 from harness.payload.bundle_traits import OPENED, RUNNERS, SEPARATE
 from harness.payload.elf import ElfFile, read_elf
+from harness.payload.elf_image import printable
 from harness.payload.folder import sha256_of
 from harness.payload.model_problem import Problem
 
@@ -31,8 +32,8 @@ _COPY_IT = "copy the file into the folder"
 
 
 def found(check: str, detail: str, fix: str, *, warning: bool = False) -> Problem:
-    """Return a finding about a bundle."""
-    return Problem(check, detail, fix, warning, Reason.BUNDLE_MISMATCH)
+    """Return a finding about a bundle; names in it may come from anywhere."""
+    return Problem(check, printable(detail), fix, warning, Reason.BUNDLE_MISMATCH)
 
 
 @dataclass
@@ -63,28 +64,29 @@ class Found:
         problems: what cannot be used.
         left_out: libraries in the folder of a build that no program of it needs, relative to it.
         static_libraries: archives to link with, as an SDK has them.
+        is_build: MNN was built in this folder.
     """
 
     scopes: list[Scope] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     static_libraries: bool = False
+    is_build: bool = False
 
 
 def find_files(root: Path) -> Found:
     """Look through a folder that exists; what is wrong is in the answer, never raised."""
     result = Found()
     candidates: dict[PurePosixPath, Path] = {}
-    is_build = False
     for folder, names in _walk(root, result.problems):
-        is_build = is_build or not _BUILD_FILES.isdisjoint(names)
+        result.is_build = result.is_build or not _BUILD_FILES.isdisjoint(names)
         for name in names:
             path = folder / name
             result.static_libraries = result.static_libraries or name in ("libMNN.a", "libllm.a")
             if _is_candidate(path):
                 candidates[PurePosixPath(path.relative_to(root))] = path
     usable = {place: path for place, path in candidates.items() if _usable(path, root, result.problems)}
-    if is_build:
+    if result.is_build:
         usable = _that_count(usable, result)
     elves = _read(usable, result.problems)
     for folder_of, members in _groups(elves).items():
@@ -210,17 +212,25 @@ def _add_scope(result: Found, root: Path, folder: PurePosixPath, members: Mappin
             result.problems.append(_wrong_abi(elf, scope, named=folder.name in ABIS))
         elif place.name not in scope.files:
             scope.files[place.name] = elf
-        elif not _same(scope.files[place.name].path, elf.path):
+        elif _same(scope.files[place.name], elf):
+            continue
+        elif result.is_build:
+            result.left_out.append(str(place))  # an installed copy, say, without the paths of the build
+        else:
             said = f"{scope.files[place.name].path} and {elf.path} have the same name and differ"
             result.problems.append(found("file_twice", said, "remove the one that does not belong to this build"))
     scope.others = {place.name: elf.path for place, elf in members.items() if elf.machine == _DSP}
-    if scope.files or scope.others:
-        twin = next((other for other in result.scopes if other.abi == scope.abi), None)
-        if twin is None:
-            result.scopes.append(scope)
-            return
-        said = f"both {twin.path} and {scope.path} hold files for {scope.abi}"
-        result.problems.append(found("variant_twice", said, "name one of the two folders, or put the files into one"))
+    twin = next((other for other in result.scopes if other.abi == scope.abi), None)
+    if twin is None:
+        result.scopes += [scope] if scope.files or scope.others else []
+    elif any(not _same(twin.files[name], elf) for name, elf in scope.files.items() if name in twin.files):
+        said = f"{twin.path} and {scope.path} hold different builds for {scope.abi}"
+        result.problems.append(found("variant_twice", said, "name one of the two folders"))
+    else:  # programs here and libraries there, as a build for an app leaves them
+        twin.files |= scope.files
+        twin.others |= scope.others
+        twin.folder = PurePosixPath(os.path.commonpath([twin.folder, scope.folder]) or ".")
+        twin.path = root / twin.folder
 
 
 def _main_abi(elves: Mapping[PurePosixPath, ElfFile]) -> str | None:
@@ -242,8 +252,8 @@ def _wrong_abi(elf: ElfFile, scope: Scope, *, named: bool) -> Problem:
     return found("bundle_wrong_abi", said, "put the files of each ABI into a folder of its name, e.g. arm64-v8a")
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(one: ElfFile, other: ElfFile) -> bool:
     try:
-        return one.stat().st_size == other.stat().st_size and sha256_of(one) == sha256_of(other)
+        return one.size == other.size and sha256_of(one.path) == sha256_of(other.path)
     except OSError:
         return False

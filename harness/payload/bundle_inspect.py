@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import BundleError
-from harness.payload.bundle_deps import Platform, min_sdk_of, missing_libraries, platform_of
+from harness.payload.bundle_deps import (
+    ANDROID_LIBRARIES,
+    VENDOR_LIBRARIES,
+    Platform,
+    min_sdk_of,
+    missing_libraries,
+    platform_of,
+)
 from harness.payload.bundle_files import Found, Scope, find_files, found
 from harness.payload.bundle_loading import BIG_PAGE_ABIS, check_loading
+from harness.payload.bundle_symbols import unresolved
 from harness.payload.bundle_traits import RUNNERS, Traits, read_traits
 from harness.payload.model_problem import Problem
 
@@ -36,7 +44,7 @@ class BundleVariant:
         files: all that is pushed; programs and libraries go into one folder there.
         programs: the programs by their runner.
         backends: what the engine can be asked for.
-        cpu_features: parts of the instruction set that a file says it needs.
+        cpu_features: what the CPU must have, where a file says so, in the words of the kernel.
         min_sdk: Android's API level that they need at least, where they tell.
         page_bytes: the largest memory page with which all of them can be loaded.
         size_bytes: of all files.
@@ -119,6 +127,7 @@ def inspect_folder(path: Path, *, page_bytes: int | None = None) -> BundleReport
         problems += of_other_platform
         problems += check_loading(scope, platform, page_bytes)
         problems += _check_libraries(scope, platform)
+        problems += _check_hidden(scope) if platform != "linux" else ()
         try:
             traits = read_traits(scope.files, platform, scope.abi)
         except BundleError as error:
@@ -210,15 +219,29 @@ def _platform(scope: Scope) -> tuple[Platform | None, list[Problem]]:
 
 
 def _check_libraries(scope: Scope, platform: Platform | None) -> Iterator[Problem]:
-    for missing in missing_libraries(scope.files, platform or "android", scope.abi):
-        users = ", ".join(str(scope.files[name].path) for name in missing.needed_by)
-        verb = "needs" if len(missing.needed_by) == 1 else "need"
-        if missing.of_vendor:
-            said = f"{users} {verb} {missing.name}, which only some phones have"
-            yield found("vendor_library", said, missing.fix, warning=True)
+    missing = list(missing_libraries(scope.files, platform or "android", scope.abi))
+    for library in missing:
+        users = ", ".join(str(scope.files[name].path) for name in library.needed_by)
+        verb = "needs" if len(library.needed_by) == 1 else "need"
+        if library.of_vendor:
+            said = f"{users} {verb} {library.name}, which only some {'PCs' if platform == 'linux' else 'phones'} have"
+            yield found("vendor_library", said, library.fix, warning=True)
         else:
-            said = f"{users} {verb} {missing.name}, which is not in the folder"
-            yield found("library_missing", f"{said} and not on every {_SYSTEM[platform]}", missing.fix)
+            said = f"{users} {verb} {library.name}, which is not in the folder"
+            yield found("library_missing", f"{said} and not on every {_SYSTEM[platform]}", library.fix)
+    if any(not library.of_vendor for library in missing):
+        return  # which may have the functions that nothing else has
+    for one in unresolved(scope.files):
+        more = f" and {len(one.functions) - 1} more" if len(one.functions) > 1 else ""
+        said = f"{scope.files[one.file].path} calls {one.functions[0]}{more}, which no file beside it has"
+        yield found("symbol_missing", said, "take all files from one build of MNN")
+
+
+def _check_hidden(scope: Scope) -> Iterator[Problem]:
+    hidden = [name for name in scope.files if name in ANDROID_LIBRARIES or name in VENDOR_LIBRARIES]
+    for name in hidden:
+        said = f"{scope.files[name].path} would be loaded instead of the phone's own {name}, which fits its drivers"
+        yield found("system_library_hidden", said, "leave it out: it is on the phone", warning=True)
 
 
 def _check_traits(scope: Scope, traits: Traits) -> Iterator[Problem]:

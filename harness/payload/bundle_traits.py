@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from harness.core.errors import BundleError
 from harness.payload.bundle_deps import Platform
 from harness.payload.elf import ElfFile
+from harness.payload.elf_constant import constant_of
+from harness.payload.elf_image import BROKEN, ElfImage
 
 #: The programs that can run generations, by the name of their runner, the most telling one first.
 RUNNERS = ("farm_runner", "llm_bench", "llm_demo")
@@ -39,14 +41,22 @@ _ENGINE = b"Can't Find type=%d backend"
 _LLM = b"llm_config.json\0"
 _FUSE = b"memory-map the kvcache"  # of the cache that only the fused attention has
 _DEBUG = b"Error for %s, %d\n\0"  # of assertions
-_LOW_MEMORY = (b"MNNAsyLocalQuantInfo_EP1", b"dynamic quant error", b"only support low memory mode of int8")
+_LOW_MEMORY = (
+    b"Call error for:MNNAsyLocalQuantInfo_EP1",
+    b"dynamic quant error: x86_x64 sse",
+    b"dynamic quant error: x86_x64 avx2",
+    b"only support low memory mode of int8",
+)
 _LOGCAT = b"\0__android_log_print\0"
 #: The releases whose messages were looked up; the last of them goes up with each that is.
 _FUSE_TOLD = ((2, 9, 6), (3, 6, 1))
 _LOW_MEMORY_TOLD = ((3, 1, 4), (3, 6, 1))
 #: ABIs whose code has such a message.
 _LOW_MEMORY_ABIS = ("arm64-v8a", "x86_64")
-_VERSION = re.compile(rb"\0(\d{1,2}\.\d{1,3}\.\d{1,3})(?=\0)")
+#: ``MNN::getVersion()``, and for files that do not export it the text it returns. Where MNN's language models are built
+#: in there is a second one, the HTTP library's, which is older than its first release.
+_GET_VERSION = b"_ZN3MNN10getVersionEv"
+_VERSION = re.compile(rb"\0([1-9]\d?\.\d{1,3}\.\d{1,3})(?=\0)")
 #: One line of llm_bench's help, e.g. ``  -p, --n-prompt <n>``.
 _OPTION = re.compile(rb"[\0\n] {1,4}(-{1,2}[a-zA-Z][\w-]*)(?:, (--[a-zA-Z][\w-]*))?(?=[ \n\0])")
 
@@ -97,7 +107,7 @@ def read_traits(files: Mapping[str, ElfFile], platform: Platform | None, abi: st
     Raises:
         BundleError: a file cannot be read any more.
     """
-    names = [name.encode() + b"\0" for name in files]
+    names = [name.encode() + b"\0" for name in files if name in SEPARATE]
     markers = [_ENGINE, _LLM, _FUSE, _DEBUG, *_LOW_MEMORY, _LOGCAT, *_BACKENDS.values(), *names]
     scans = {name: _scan(name, elf, markers) for name, elf in files.items()}
     engines = [name for name, scan in scans.items() if _ENGINE in scan.has]
@@ -132,11 +142,18 @@ def _scan(name: str, elf: ElfFile, markers: Iterable[bytes]) -> _Scan:
         with elf.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             end = min(elf.loaded_bytes, len(data))
             has = frozenset(marker for marker in markers if data.find(marker, 0, end) >= 0)
-            versions = {m[1].decode() for m in _VERSION.finditer(data, 0, end)} if _ENGINE in has else set()
+            versions = _versions(data, end) if _ENGINE in has else set()
             options = _options(data, end) if name == "llm_bench" else ()
             return _Scan(has, frozenset(versions), options)
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, *BROKEN) as error:  # it was whole when it was read, and was written to since
         raise BundleError("file_unreadable", f"{elf.path} cannot be read ({error})", remedy="check the file") from error
+
+
+def _versions(data: mmap.mmap, end: int) -> set[str]:
+    version = constant_of(ElfImage(data), _GET_VERSION)
+    if version is not None and re.fullmatch(r"\d+\.\d+\.\d+", version):
+        return {version}
+    return {found[1].decode() for found in _VERSION.finditer(data, 0, end)}
 
 
 def _options(data: mmap.mmap, end: int) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class ElfFile:
         debug: with debugging information.
         position_independent: it can be loaded at any address.
         text_relocations: its code has to be changed when it is loaded.
-        features_needed: parts of the CPU's instruction set without which it must not be started, where it says so.
+        features_needed: what the CPU must have, where the file says so; in the words of the kernel, e.g. ``avx2``.
     """
 
     path: Path

@@ -21,7 +21,12 @@ _MOST_SEGMENTS = 256
 _MOST_SECTIONS = 8192
 _MOST_TAGS = 2048
 _LONGEST_NAME = 4096
-_SYMTAB = "SHT_SYMTAB"
+_DEBUG_SECTIONS = (b".debug_info\0", b".zdebug_info\0")
+
+
+def printable(text: str) -> str:
+    """Return a text with what cannot be shown, or would move a terminal's cursor, escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,15 @@ class Dynamic:
 class ElfImage:
     """One mapped file.
 
+    Attributes:
+        size: of the file in bytes.
+        bits: 32 or 64.
+        type: ``ET_EXEC`` for a program with a fixed address, ``ET_DYN`` for what can be loaded anywhere.
+        segments: all, ``loads`` those that are loaded.
+        has_symbols: it has a table of symbols for debuggers.
+        has_debug_info: it has debugging information.
+        dynamic_symbols: offset and size in bytes of the table of symbols for the dynamic linker, where sections tell.
+
     Raises:
         EOFError: the file ends before what its headers name.
         BROKEN: the headers make no sense.
@@ -97,19 +111,24 @@ class ElfImage:
         self.loads = tuple(segment for segment in self.segments if segment.type == "PT_LOAD")
         if not self.loads:
             raise ValueError("nothing of it would be loaded")
-        self.has_symbols, self.has_debug_info = self._sections(header)
+        self.has_symbols = self.has_debug_info = False
+        self.dynamic_symbols: tuple[int, int] | None = None
+        self._sections(header)
 
     def bytes_of(self, segment: Segment, most: int) -> bytes:
         """Return the first ``most`` bytes of a segment."""
         return self._data[segment.offset : segment.offset + min(segment.file_bytes, most)]
+
+    def bytes_at(self, start: int, count: int) -> bytes:
+        """Return bytes of the file, fewer where it ends."""
+        return self._data[start : start + count]
 
     def string(self, start: int, end: int) -> str:
         """Return the string at ``start``, which ends with a zero before ``end``; what cannot be shown is escaped."""
         stop = self._data.find(b"\0", start, min(end, start + _LONGEST_NAME, self.size))
         if start < 0 or stop < 0:
             raise ValueError("a name in it has no end")
-        text = self._data[start:stop].decode("utf-8", "backslashreplace")
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return printable(self._data[start:stop].decode("utf-8", "backslashreplace"))
 
     def offset_of(self, address: int) -> int:
         """Return where in the file the byte lies that is loaded at an address."""
@@ -167,24 +186,27 @@ class ElfImage:
                 writable=bool(found.p_flags & 2),
             )
 
-    def _sections(self, header: Any) -> tuple[bool, bool]:
-        """Return whether there is a symbol table, and debugging information; no phone reads any of this."""
+    def _sections(self, header: Any) -> None:
+        """Read what only the section headers tell; phones read none of it, and a file may do without."""
         step = self._structs.Elf_Shdr.sizeof()
         if not header.e_shoff or not header.e_shnum:
-            return False, False
+            return
         if header.e_shentsize != step or header.e_shnum > _MOST_SECTIONS:
             raise ValueError(f"it claims to have {header.e_shnum} sections of {header.e_shentsize} bytes")
         self._within(header.e_shoff, header.e_shnum * step, "its section headers go")
         sections = [
             struct_parse(self._structs.Elf_Shdr, self._file, header.e_shoff + n * step) for n in range(header.e_shnum)
         ]
-        if header.e_shstrndx >= len(sections):
-            return any(section.sh_type == _SYMTAB for section in sections), False
-        names = sections[header.e_shstrndx]
-        self._within(names.sh_offset, names.sh_size, "the names of its sections go")
-        table = self._data[names.sh_offset : names.sh_offset + min(names.sh_size, 1 << 20)]
-        debug = any(table.startswith((b".debug_info\0", b".zdebug_info\0"), section.sh_name) for section in sections)
-        return any(section.sh_type == _SYMTAB for section in sections), debug
+        self.has_symbols = any(section.sh_type == "SHT_SYMTAB" for section in sections)
+        dynamic = next((section for section in sections if section.sh_type == "SHT_DYNSYM"), None)
+        if dynamic is not None:
+            self._within(dynamic.sh_offset, dynamic.sh_size, "its table of symbols goes")
+            self.dynamic_symbols = (dynamic.sh_offset, dynamic.sh_size)
+        if header.e_shstrndx < len(sections):
+            names = sections[header.e_shstrndx]
+            self._within(names.sh_offset, names.sh_size, "the names of its sections go")
+            table = self.bytes_at(names.sh_offset, min(names.sh_size, 1 << 20))
+            self.has_debug_info = any(table.startswith(_DEBUG_SECTIONS, section.sh_name) for section in sections)
 
     def _within(self, start: int, count: int, what: str) -> None:
         if start + count > self.size:

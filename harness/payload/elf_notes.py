@@ -11,9 +11,15 @@ from harness.payload.elf_image import ElfImage, Segment
 _MOST_BYTES = 65536
 _HEADER = 12
 _BUILD_ID, _PROPERTIES, _ANDROID = 3, 5, 1
-#: GNU_PROPERTY_X86_ISA_1_NEEDED of the x86-64 psABI, and its bits in order.
+#: GNU_PROPERTY_X86_ISA_1_NEEDED of the x86-64 psABI: a bit for each level, from the baseline on; what a level adds to
+#: those below it, as the kernel names it in ``/proc/cpuinfo``.
 _X86_NEEDED = 0xC0008002
-_X86_LEVELS = ("x86-64-baseline", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+_X86_LEVELS = (
+    (),
+    ("cx16", "lahf_lm", "pni", "popcnt", "sse4_1", "sse4_2", "ssse3"),
+    ("abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"),
+    ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,8 @@ def _features(content: bytes, order: str, align: int) -> Iterator[str]:
         kind, count = struct.unpack_from(f"{order}II", content, at)
         if kind == _X86_NEEDED and count == 4 and at + 12 <= len(content):
             bits = struct.unpack_from(f"{order}I", content, at + 8)[0]
-            yield from (level for n, level in enumerate(_X86_LEVELS) if bits >> n & 1 and n)
+            for level in _X86_LEVELS[: bits.bit_length()]:
+                yield from level
         at += 8 + _up(count, align)
 
 

@@ -17,6 +17,8 @@ MACHINES = {
     "mips": (8, 32, "/system/bin/linker"),
     "hexagon": (164, 32, ""),
 }
+#: Where the code of an exported function lies.
+CODE_AT = 0x2000
 GLIBC_LINKER = "/lib64/ld-linux-x86-64.so.2"
 LOAD, DYNAMIC, INTERP, NOTE, TLS, RELRO = 1, 2, 3, 4, 7, 0x6474E552
 ENGINE = (
@@ -52,6 +54,12 @@ class Elf:
     debug: bool = False
     data: bytes = b""
     padding: int = 0
+    function: bytes | None = None
+    code: bytes = b""
+    odd: int = 0
+    wants: Sequence[str] = ()
+    has: Sequence[str] = ()
+    weak: Sequence[str] = ()
     extra: Mapping[str, int] = field(default_factory=dict)
 
     def bytes(self) -> bytes:
@@ -68,6 +76,7 @@ class _Writer:
         program = elf.kind == "program" and not elf.static
         self.interpreter = (linker if elf.interpreter == "default" else elf.interpreter) if program else None
         self.out = bytearray()
+        self.table = self.table_bytes = 0
         self.segments: list[tuple[int, int, int, int, int, int, int]] = []  # type, flags, offset, address, sizes, align
 
     def pack(self, form: str, *values: int) -> bytes:
@@ -84,6 +93,8 @@ class _Writer:
             self.part(NOTE, notes, 4)
         if not elf.static:
             self.dynamic()
+        if elf.function:
+            self.out += bytes(CODE_AT - len(self.out)) + elf.code
         self.out += elf.data
         end = len(self.out)
         if elf.tls_align is not None:
@@ -129,20 +140,41 @@ class _Writer:
         for tag, name in named:
             entries.append((tag, len(strings)))
             strings += name.encode() + b"\0"
+        symbols = self.symbols(strings)
         table = len(self.out)
         self.out += strings
         pie = [(0x6FFFFFFB, 0x08000000)] if elf.kind == "program" and elf.position_independent else []
-        entries += [(5, table + elf.shift), (10, len(strings)), *elf.tags, *pie, (0, 0)]
+        entries += [(5, table + elf.shift), (10, len(strings)), (6, symbols), *elf.tags, *pie, (0, 0)]
         self.part(DYNAMIC, b"".join(self.pack("WW", *entry) for entry in entries), 8)
+
+    def symbols(self, strings: bytearray) -> int:
+        """Write the table of symbols: an empty one, what is exported, what is wanted; names go to ``strings``."""
+        elf = self.elf
+        rows = [(elf.function, 0x12, 1, CODE_AT | elf.odd)] if elf.function else []
+        rows += [(name.encode(), 0x12, 1, CODE_AT) for name in elf.has]
+        rows += [(name.encode(), 0x12, 0, 0) for name in elf.wants]
+        rows += [(name.encode(), 0x22, 0, 0) for name in elf.weak]
+        self.out += bytes(-len(self.out) % 8)
+        self.table = len(self.out)
+        for name, info, section, address in [(b"", 0, 0, 0), *rows]:
+            place = len(strings) if name else 0
+            strings += name + b"\0" if name else b""
+            if self.bits == 64:
+                self.out += self.pack("IBBHQQ", place, info, 0, section, address, 8)
+            else:
+                self.out += self.pack("IIIBBH", place, address, 8, info, 0, section)
+        self.table_bytes = len(self.out) - self.table
+        return self.table
 
     def sections(self) -> tuple[int, int]:
         """Write section headers: none, the names, and where asked for a symbol table and debugging information."""
-        names = b"\0.shstrtab\0.symtab\0.debug_info\0"
+        names = b"\0.shstrtab\0.symtab\0.debug_info\0.dynsym\0"
         at = len(self.out)
         self.out += names
         rows = [(0, 0, 0, 0), (1, 3, at, len(names))]
         rows += [(11, 2, at, 0)] if self.elf.symbols else []
         rows += [(19, 1, at, 4)] if self.elf.debug else []
+        rows += [(31, 11, self.table, self.table_bytes)] if self.table_bytes else []
         start = len(self.out)
         for name, kind, offset, size in rows:
             self.out += self.pack("IIWWWWIIWW", name, kind, 0, 0, offset, size, 0, 0, 1, 0)

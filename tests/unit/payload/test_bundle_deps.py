@@ -111,7 +111,17 @@ def test_a_library_of_the_phones_maker_is_told_apart(read: Any) -> None:
     )
 
 
-def test_on_linux_glibcs_libraries_are_there_and_androids_are_not(read: Any) -> None:
-    needed = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "liblog.so")
-    [missing] = missing_libraries({"libtoy.so": read(needed=needed)}, "linux", "x86_64")
-    assert (missing.name, missing.fix) == ("liblog.so", "add liblog.so for x86_64, or build without it")
+def test_on_linux_glibcs_libraries_are_there_and_others_on_some_computers(read: Any) -> None:
+    glibc = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2")
+    files = {"libtoy.so": read(needed=(*glibc, "libcurl.so.4", "libMNN_Express.so"))}
+    engine, curl = missing_libraries(files, "linux", "x86_64")
+    assert (engine.name, engine.of_vendor, engine.fix) == (
+        "libMNN_Express.so",
+        False,
+        "add libMNN_Express.so of the same MNN build for x86_64",
+    )
+    assert (curl.name, curl.of_vendor, curl.fix) == (
+        "libcurl.so.4",
+        True,
+        "add libcurl.so.4 for x86_64, or build without it",
+    )

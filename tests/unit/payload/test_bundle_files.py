@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -89,6 +90,39 @@ def test_of_the_folder_of_a_build_only_what_its_programs_need_and_backends_count
     assert report.left_out == ("3rd_party/libplugin.so", "tools/train/libMNNTrain.so")
 
 
+def test_programs_beside_the_folder_of_their_libraries_belong_to_them(elf_kit: ModuleType, tmp_path: Path) -> None:
+    built = elf_kit.build()
+    elf_kit.write(
+        tmp_path / "build",
+        {
+            "arm64-v8a/libMNN.so": built["libMNN.so"],
+            "llm_bench": built["llm_bench"],
+            "llm_demo": built["llm_demo"],
+            "dsp/libMNN_htpops_skel.so": elf_kit.library("libMNN_htpops_skel.so", abi="hexagon"),
+        },
+    )
+    report = inspect_folder(tmp_path)
+    assert report.problems == ()
+    assert files_of(report) == {
+        "arm64-v8a in build": [
+            "build/arm64-v8a/libMNN.so",
+            "build/dsp/libMNN_htpops_skel.so",
+            "build/llm_bench",
+            "build/llm_demo",
+        ]
+    }
+
+
+def test_of_copies_in_the_folder_of_a_build_the_one_that_lies_highest_counts(
+    elf_kit: ModuleType, tmp_path: Path
+) -> None:
+    installed = elf_kit.library("libMNN.so", data=elf_kit.ENGINE + b"installed")
+    elf_kit.write(tmp_path, {"build.ninja": b"", **elf_kit.build(), "sdk/lib/libMNN.so": installed})
+    report = inspect_folder(tmp_path)
+    assert (report.problems, report.left_out) == ((), ("sdk/lib/libMNN.so",))
+    assert files_of(report) == {"arm64-v8a in .": ["libMNN.so", "llm_bench", "llm_demo"]}
+
+
 def test_a_broken_library_that_a_program_of_a_build_needs_is_told(elf_kit: ModuleType, tmp_path: Path) -> None:
     elf_kit.write(tmp_path, {"build.ninja": b"", **elf_kit.build(), "libMNN.so": b"INPUT(libMNN.so.3)\n"})
     assert [problem.check for problem in inspect_folder(tmp_path).problems] == ["not_an_elf", "library_missing"]
@@ -106,6 +140,15 @@ def test_libraries_alone_in_the_folder_of_a_build_are_mnns(elf_kit: ModuleType, 
     report = inspect_folder(tmp_path)
     assert [problem.check for problem in report.problems] == ["no_runner"]
     assert report.left_out == ("libother.so",)
+
+
+def test_names_that_a_terminal_would_obey_are_escaped(elf_kit: ModuleType, tmp_path: Path) -> None:
+    elf_kit.write(tmp_path, elf_kit.build())
+    (tmp_path / "lib\x1b[2J.so").write_bytes(b"text")
+    (tmp_path / os.fsdecode(b"lib\xff.so")).write_bytes(b"text")
+    report = inspect_folder(tmp_path)
+    says = [problem.detail.partition(" is a text file")[0] for problem in report.problems]
+    assert says == [f"{tmp_path}/lib\\x1b[2J.so", f"{tmp_path}/lib\\udcff.so"]
 
 
 def test_code_for_the_phones_signal_processor_goes_with_the_rest(elf_kit: ModuleType, tmp_path: Path) -> None:

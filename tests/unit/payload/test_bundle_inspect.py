@@ -155,10 +155,31 @@ def test_a_missing_library_of_mnn_itself(elf_kit: ModuleType, inspect: Inspect, 
     assert problem.fix == "add libMNN_Express.so of the same MNN build for arm64-v8a"
 
 
+def test_programs_and_engine_of_different_builds(elf_kit: ModuleType, inspect: Inspect, tmp_path: Path) -> None:
+    files = elf_kit.build()
+    files["llm_bench"] = elf_kit.program(wants=("_ZN3MNN11Transformer3Llm6tuningEi", "_ZN3MNN3newEv", "printf"))
+    problem = only(inspect(files))
+    assert (problem.check, problem.severity) == ("symbol_missing", "error")
+    assert problem.detail == (
+        f"{tmp_path}/llm_bench calls MNN::Transformer::Llm::tuning and 1 more, which no file beside it has"
+    )
+    assert problem.fix == "take all files from one build of MNN"
+    files["libMNN.so"] = elf_kit.library("libMNN.so", needed=("libMNN_Express.so",), data=elf_kit.ENGINE)
+    assert told(inspect(files)) == [("library_missing", "error")]  # that one may have it
+
+
 def test_a_library_of_the_phones_maker_is_a_warning(elf_kit: ModuleType, inspect: Inspect) -> None:
     problem = only(inspect({**elf_kit.build(), "libcl.so": elf_kit.library("libcl.so", needed=("libOpenCL.so",))}))
     assert (problem.check, problem.severity) == ("vendor_library", "warning")
     assert problem.fix.startswith("build MNN with -DMNN_USE_SYSTEM_LIB=OFF")
+
+
+@pytest.mark.parametrize("name", ["libOpenCL.so", "libvulkan.so"])
+def test_a_copy_of_the_phones_own_library(elf_kit: ModuleType, inspect: Inspect, name: str) -> None:
+    problem = only(inspect({**elf_kit.build(), name: elf_kit.library(name)}))
+    assert (problem.check, problem.severity) == ("system_library_hidden", "warning")
+    assert problem.detail.endswith(f"would be loaded instead of the phone's own {name}, which fits its drivers")
+    assert problem.fix == "leave it out: it is on the phone"
 
 
 def test_four_kilobytes_are_a_warning_and_for_phones_with_sixteen_an_error(
@@ -238,6 +259,13 @@ def test_a_build_for_this_computer_is_a_warning_and_nothing_of_android_is_asked_
     assert (problem.check, problem.severity, report.ok) == ("host_build", "warning", True)
     assert problem.fix == "for phones, build MNN with the NDK"
     assert (report.variants[0].platform, report.variants[0].min_sdk) == ("linux", None)
+
+
+def test_a_library_that_this_computer_may_have_is_a_warning(elf_kit: ModuleType, inspect: Inspect) -> None:
+    curl = elf_kit.library("libx.so", abi="x86_64", android_api=None, needed=("libcurl.so.4", "libc.so.6"))
+    report = inspect({**host(elf_kit), "libx.so": curl})
+    assert told(report) == [("host_build", "warning"), ("vendor_library", "warning")]
+    assert report.problems[1].detail.endswith("/libx.so needs libcurl.so.4, which only some PCs have")
 
 
 def test_a_library_of_linux_among_those_of_android(elf_kit: ModuleType, inspect: Inspect, tmp_path: Path) -> None:
@@ -355,11 +383,15 @@ def test_half_of_mnns_programs(elf_kit: ModuleType, inspect: Inspect, lacking: s
 
 
 def test_two_builds_for_one_abi(elf_kit: ModuleType, inspect: Inspect, tmp_path: Path) -> None:
-    files = {f"{build}/arm64-v8a/{name}": data for build in ("old", "new") for name, data in elf_kit.build().items()}
-    problem = only(inspect(files))
+    builds = {"old": elf_kit.build(ndk="r25"), "new": elf_kit.build()}
+    problem = only(
+        inspect({f"{at}/arm64-v8a/{name}": data for at, made in builds.items() for name, data in made.items()})
+    )
     assert (problem.check, problem.severity) == ("variant_twice", "error")
-    assert problem.detail == f"both {tmp_path}/new/arm64-v8a and {tmp_path}/old/arm64-v8a hold files for arm64-v8a"
-    assert problem.fix == "name one of the two folders, or put the files into one"
+    assert (
+        problem.detail == f"{tmp_path}/new/arm64-v8a and {tmp_path}/old/arm64-v8a hold different builds for arm64-v8a"
+    )
+    assert problem.fix == "name one of the two folders"
 
 
 def test_one_name_twice(elf_kit: ModuleType, inspect: Inspect, tmp_path: Path) -> None:
@@ -433,7 +465,7 @@ def test_damage_anywhere_ends_in_a_report(elf_kit: ModuleType, inspect: Inspect)
     files = elf_kit.build()
     whole = files["libMNN.so"]
     checks = set()
-    for _ in range(60):
+    for _ in range(40):
         flipped = bytearray(whole)
         for _ in range(4):
             flipped[chance.randrange(len(whole))] = chance.randrange(256)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,6 +48,22 @@ def test_a_whole_engine_says_what_it_was_built_with(elf_kit: ModuleType, traits:
     )
 
 
+def test_the_engine_in_mnns_own_python_package_is_known_for_what_it_is() -> None:
+    found = importlib.util.find_spec("_mnncengine")
+    assert found is not None
+    assert found.origin is not None
+    elf = read_elf(Path(found.origin))
+    traits = read_traits({elf.path.name: elf}, "linux", elf.abi or "")
+    assert (traits.engine, traits.engine_version) == ("MNN", importlib.metadata.version("MNN"))
+    assert (traits.backends, traits.llm, traits.transformer_fuse, traits.low_memory, traits.debug_build) == (
+        ("cpu",),
+        True,
+        True,
+        True,
+        False,
+    )
+
+
 @pytest.mark.parametrize(
     ("version", "abi", "expected"),
     [
@@ -67,6 +85,16 @@ def test_a_message_that_is_not_there_proves_something_only_in_releases_that_were
 def test_two_versions_in_one_engine_are_none(traits: Any) -> None:
     found = traits({"libMNN.so": {"data": PLAIN + b"3.6.1\0001.2.13\0"}})
     assert (found.engine, found.engine_version, found.transformer_fuse) == ("MNN", None, None)
+
+
+def test_the_version_is_what_the_engine_returns_as_its_own(traits: Any) -> None:
+    code = b"\x48\x8d\x05\x01\0\0\0\xc33.5.0\0"
+    engine = {"function": b"_ZN3MNN10getVersionEv", "code": code, "data": PLAIN + b"1.2.13\0"}
+    assert traits({"libMNN.so": engine}, abi="x86_64").engine_version == "3.5.0"
+
+
+def test_the_version_of_the_http_library_in_it_is_none(traits: Any) -> None:
+    assert traits({"libMNN.so": {"data": PLAIN + b"0.26.0\0003.6.1\0"}}).engine_version == "3.6.1"
 
 
 def test_without_an_engine_nothing_is_known(traits: Any) -> None:
