@@ -96,7 +96,7 @@ static void put_first_logits(struct line *line, const struct rival *first) {
     line_key(line, "first_logits");
     line_bytes(line, "[", 1);
     for (size_t n = 0; n < FIRST_LOGITS && first[n].id >= 0; n++)
-        line_put(line, "%s[%d, %.6g]", n ? ", " : "", (int)first[n].id, (double)first[n].logit);
+        line_put(line, "%s[%d, %.9g]", n ? ", " : "", (int)first[n].id, (double)first[n].logit);
     line_bytes(line, "]", 1);
 }
 

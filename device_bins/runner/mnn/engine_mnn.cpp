@@ -23,6 +23,7 @@ struct State {
     Llm *llm;
     MNN::Express::VARP logits; // of the last forward
     size_t fed;                // tokens in the context
+    size_t forwards;           // of this prompt
 };
 
 State *state_of(struct engine *engine) { return static_cast<State *>(engine->state); }
@@ -163,15 +164,25 @@ bool reset(struct engine *engine, struct trouble *trouble) {
         State *state = state_of(engine);
         state->logits = nullptr;
         state->fed = 0;
+        state->forwards = 0;
         state->llm->reset();
         state->llm->generate_init();
         return true;
     });
 }
 
+void begin(struct engine *engine, struct task *) { state_of(engine)->forwards = 0; }
+
+// The engine's own loop tells a GPU's command queue when the prompt is done; so do we, where the engine has that.
+template <class L> auto tell_stage(L *llm, size_t forwards, int) -> decltype(llm->switchMode(L::Decode), void()) {
+    if (forwards < 2) llm->switchMode(forwards ? L::Decode : L::Prefill);
+}
+template <class L> void tell_stage(L *, size_t, long) {}
+
 bool forward(struct engine *engine, const int32_t *ids, size_t count, struct trouble *trouble) {
     return guarded(trouble, [&] {
         State *state = state_of(engine);
+        tell_stage(state->llm, state->forwards++, 0);
         state->logits = state->llm->forward(std::vector<int>(ids, ids + count));
         state->fed += count;
         // A failed forward hands out a variable without content, and touching that one crashes.
@@ -237,6 +248,7 @@ extern "C" struct engine *engine_here(void) {
     engine.tokenize = tokenize;
     engine.chat = chat;
     engine.reset = reset;
+    engine.begin = begin;
     engine.forward = forward;
     engine.logits = last_row;
     engine.text = put_text;
