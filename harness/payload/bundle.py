@@ -131,7 +131,8 @@ class Bundle:
 
     def _program(self) -> CProgram:
         name = self.manifest.program or ""
-        return CProgram(name, self.folder.root, f"{name.upper().replace('-', '_')}_SOURCE")
+        shared = tuple(_shared(self.folder.root, folder) for folder in self.manifest.shared)
+        return CProgram(name, self.folder.root, f"{name.upper().replace('-', '_')}_SOURCE", shared)
 
 
 def best_bundle(bundles: Sequence[Bundle], target: Target) -> Bundle:
@@ -223,6 +224,12 @@ def _source(file: Path, manifest: BundleManifest) -> list[str]:
             remedy="remove files and list the ABIs",
         )
     return source
+
+
+def _shared(root: Path, name: str) -> Path:
+    """Return where shared source lies: beside the bundle; for a copy of a bundle, where ours does."""
+    beside = root.resolve().parent / name
+    return beside if (beside / "engine.h").is_file() else data_root() / "device_bins" / "runner" / name
 
 
 def default_bundle() -> Bundle:

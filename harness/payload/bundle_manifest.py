@@ -73,6 +73,9 @@ class BundleManifest(_Strict):
     build: Literal["zig"] | None = Field(
         None, description="the program is made here, for each ABI, of the C files in the folder"
     )
+    shared: list[Literal["core"]] = Field(
+        default_factory=list, description="further folders of source beside the bundle's own, or else where ours lie"
+    )
     abis: list[str] = Field(default_factory=list, description="empty: any; where several fit, the phone's own order")
     backends: list[_Backend] = Field(min_length=1, description="what it can ask MNN for")
     program: _Path | None = Field(None, description="of a bundle with one program")
@@ -89,9 +92,11 @@ class BundleManifest(_Strict):
                 raise ValueError("the key 'program' is missing, and there are no variants")
             if self.programs:
                 raise ValueError("programs needs variants")
+            if self.shared and not self.build:
+                raise ValueError("shared is for a program that is built")
             return self
-        if self.program is not None or self.files or self.build or self.abis or self.needs_python_mnn:
-            raise ValueError("with variants there is no program, files, build, abis or needs_python_mnn")
+        if self.program is not None or self.files or self.build or self.shared or self.abis or self.needs_python_mnn:
+            raise ValueError("with variants there is no program, files, build, shared, abis or needs_python_mnn")
         if self.runner not in self.programs:
             raise ValueError(f"runner {self.runner} is not among programs")
         for variant in self.variants:
@@ -111,8 +116,8 @@ class BundleManifest(_Strict):
 
 
 # Bundles of one program keep the hash that they had before there were others: cell ids hold it.
-_LATER = {"engine_version", "programs", "variants", "source"}
-_UNHASHED = {"source"}
+_LATER = {"engine_version", "programs", "variants", "source", "shared"}
+_UNHASHED = {"source", "shared"}
 
 
 def choose_variant(manifest: BundleManifest, target: Target) -> Variant:
