@@ -1,4 +1,4 @@
-"""``mnn-farm bins``: inspect, import and list device binaries."""
+"""``mnn-farm bins``: inspect, import, list and build device binaries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import typer
 
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
+from harness.payload.archives import unpack
 from harness.payload.bundle import read_manifest
 from harness.payload.bundle_inspect import BundleVariant
 from harness.payload.bundle_source import Inspected, inspect_source
-from harness.payload.bundles_import import default_name, import_bundle
+from harness.payload.bundles_import import check_free, default_name, import_bundle
 from harness.payload.bundles_place import BUNDLES, find_bundle
 from harness.payload.model_problem import Problem
+from harness.payload.sdk_build import build_runner
 
-app = typer.Typer(no_args_is_help=True, help="Device binaries: inspect, import, list.")
+app = typer.Typer(no_args_is_help=True, help="Device binaries: inspect, import, list, build.")
 
 PageSize = Annotated[
     int | None,
@@ -96,6 +98,36 @@ def bins_list(as_json: Json = False) -> None:
         )
     if not rows:
         tell("no bundle was imported yet: mnn-farm bins import PATH")
+
+
+@app.command("build", epilog="Example: mnn-farm bins build --sdk ~/mnn_3.6.1_android --ndk ~/android-ndk-r27c")
+def bins_build(
+    sdk: Annotated[
+        Path,
+        typer.Option("--sdk", metavar="PATH", help="MNN's libraries and headers: a release, folder or archive."),
+    ],
+    ndk: Annotated[
+        Path | None, typer.Option("--ndk", metavar="DIR", help="Android's NDK (default: what ANDROID_NDK_HOME names).")
+    ] = None,
+    headers: Annotated[
+        Path | None, typer.Option("--headers", metavar="DIR", help="MNN's source, where the release lacks headers.")
+    ] = None,
+    name: Name = None,
+    replace: Replace = False,
+) -> None:
+    """Build our runner against an MNN SDK for each of its ABIs, and import it with the SDK's libraries."""
+    called = name or default_name(sdk)
+    check_free(called, replace=replace)
+    with tempfile.TemporaryDirectory(prefix="mnn-farm-build-") as folder:
+        unpacked, built = Path(folder) / "sdk", Path(folder) / "built"
+        unpacked.mkdir()
+        built.mkdir()
+        if sdk.is_file():
+            tell(f"unpacking {sdk}")
+            unpack(sdk, unpacked)
+        build_runner(unpacked if sdk.is_file() else sdk, ndk, built, tell, headers=headers)
+        bundle = import_bundle(built, called, replace=replace, say=tell, made_from=sdk)
+    say(str(bundle.folder.root))
 
 
 def _problem(problem: Problem) -> dict[str, str]:

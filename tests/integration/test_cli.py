@@ -44,6 +44,7 @@ def test_it_says_its_version() -> None:
         ("bins", "inspect"),
         ("bins", "import"),
         ("bins", "list"),
+        ("bins", "build"),
     ],
 )
 def test_every_verb_has_help_with_an_example(verb: tuple[str, ...]) -> None:

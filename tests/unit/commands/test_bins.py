@@ -39,7 +39,7 @@ def mnn(elf_kit: ModuleType, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("verb", ["inspect", "import", "list"])
+@pytest.mark.parametrize("verb", ["inspect", "import", "list", "build"])
 def test_every_verb_has_help_with_an_example(verb: str, farm: Farm) -> None:
     done = farm(verb, "--help")
     assert (done.exit_code, f"Example: mnn-farm bins {verb}" in done.stdout) == (0, True)
@@ -166,3 +166,33 @@ def test_what_is_refused_is_one_error_with_its_check(
         "there is a bundle mnn-4.5.6 already: give another name with --name, or --replace it"
     )
     assert farm("import", mnn, "--replace").exit_code == 0
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_a_runner_that_was_built_is_imported_and_says_what_it_was_built_from(
+    archive: bool, elf_kit: ModuleType, farm: Farm, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build_runner(
+        sdk: Path, ndk: Path, out: Path, say: Callable[[str], None], *, headers: Path | None
+    ) -> list[Path]:
+        assert (sdk / "libMNN.so").read_bytes() == b"library"
+        assert (ndk, headers) == (tmp_path / "ndk", None)
+        say("building")
+        return [
+            elf_kit.write(
+                out / "arm64-v8a", {"farm_runner": elf_kit.program(), "libMNN.so": elf_kit.build()["libMNN.so"]}
+            )
+        ]
+
+    monkeypatch.setattr("harness.commands.bins.build_runner", build_runner)
+    sdk = elf_kit.write(tmp_path / "mnn-sdk", {"libMNN.so": b"library"})
+    if archive:
+        sdk = tmp_path / "mnn-sdk.zip"
+        with zipfile.ZipFile(sdk, "w") as file:
+            file.writestr("libMNN.so", b"library")
+    done = farm("build", "--sdk", sdk, "--ndk", tmp_path / "ndk")
+    assert (done.exit_code, done.stdout, "building\n" in done.stderr) == (0, f"{cache}/mnn-sdk\n", True)
+    [row] = json.loads(farm("list", "--json").stdout)["bundles"]
+    assert (row["runner"], row["runners"], row["source"]) == ("farm_runner", ["farm_runner"], str(sdk))
+    taken = farm("build", "--sdk", sdk)
+    assert "there is a bundle mnn-sdk already" in str(taken.exception)
