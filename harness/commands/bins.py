@@ -100,7 +100,7 @@ def bins_list(as_json: Json = False) -> None:
         tell("no bundle was imported yet: mnn-farm bins import PATH")
 
 
-@app.command("build", epilog="Example: mnn-farm bins build --sdk ~/mnn_3.6.1_android --ndk ~/android-ndk-r27c")
+@app.command("build", epilog="Example: mnn-farm bins build --sdk mnn_3.6.1_android.zip --headers ~/MNN --ndk ~/ndk")
 def bins_build(
     sdk: Annotated[
         Path,

@@ -207,9 +207,10 @@ def _refuse_changed(path: Path, manifest: BundleManifest, names: Sequence[str], 
     """Refuse a bundle if any of its files is not what was imported; the first of them is named."""
     if names:
         more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        verb = {"import": "import", "build": "build --sdk"}[manifest.brought_by]
         raise ConfigError(
             f"{path / names[0]} {says}{more}",
-            remedy=f"run: mnn-farm bins import {manifest.source or 'PATH'} --name {manifest.name} --replace",
+            remedy=f"run: mnn-farm bins {verb} {manifest.source or 'PATH'} --name {manifest.name} --replace",
             reason=Reason.PAYLOAD_CORRUPT,
         )
 

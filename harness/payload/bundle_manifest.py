@@ -83,6 +83,7 @@ class BundleManifest(_Strict):
     programs: dict[RunnerName, _Path] = Field(default_factory=dict, description="runner → program, below a variant")
     variants: list[Variant] = Field(default_factory=list, description="the files for each kind of phone")
     source: str | None = Field(None, max_length=1000, description="where it was imported from")
+    brought_by: Literal["import", "build"] = Field("import", description="the verb of `mnn-farm bins` that wrote this")
     extra_args: list[Argument] = Field(default_factory=list, description="appended to the runner's command line")
 
     @model_validator(mode="after")
@@ -116,8 +117,8 @@ class BundleManifest(_Strict):
 
 
 # Bundles of one program keep the hash that they had before there were others: cell ids hold it.
-_LATER = {"engine_version", "programs", "variants", "source", "shared"}
-_UNHASHED = {"source", "shared"}
+_LATER = {"engine_version", "programs", "variants", "source", "brought_by", "shared"}
+_UNHASHED = {"source", "brought_by", "shared"}
 
 
 def choose_variant(manifest: BundleManifest, target: Target) -> Variant:

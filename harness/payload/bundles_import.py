@@ -88,7 +88,8 @@ def import_bundle(
         say(f"copying {sum(variant.size_bytes for variant in usable) / 1e6:.1f} MB")
         folders = _folders(usable)
         pins = {folder: _copy(inspected.folder, variant, made / folder) for folder, variant in folders.items()}
-        table = _manifest(inspected, name, folders, pins, cpu_features) | {"source": _noted(origin)}
+        table = _manifest(inspected, name, folders, pins, cpu_features)
+        table |= {"source": _noted(origin), "brought_by": "build" if made_from else "import"}
         head = f"# Written by mnn-farm bins import on {iso(utc_now())}.\n"
         (made / MANIFEST).write_text(head + format_toml(table), encoding="utf-8")
         read_bundle(made)

@@ -100,6 +100,17 @@ def test_programs_can_be_run_and_only_a_phones_own_files_are_pushed(mnn: Path) -
     ]
 
 
+def test_what_was_built_is_told_to_be_built_again(mnn: Path, tmp_path: Path) -> None:
+    sdk = tmp_path / "sdk"
+    made = import_bundle(mnn, "mine", replace=False, say=lambda _: None, made_from=sdk)
+    assert made.hash == take(mnn, replace=True).hash
+    place = import_bundle(mnn, "mine", replace=True, say=lambda _: None, made_from=sdk).folder.root
+    (place / "arm64-v8a" / "llm_demo").unlink()
+    with pytest.raises(ConfigError) as caught:
+        read_bundle(place)
+    assert caught.value.remedy == f"run: mnn-farm bins build --sdk {sdk} --name mine --replace"
+
+
 def test_a_zip_is_imported_like_its_folder_and_has_the_same_hash(mnn: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "mnn.zip", "w") as archive:
         for name in names(mnn):
