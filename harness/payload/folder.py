@@ -10,6 +10,9 @@ from harness.core.errors import ConfigError
 from harness.core.ids import content_id
 from harness.payload.hashes import cached_sha256_of, sha256_of
 
+_COPY_BYTES = 1024 * 1024
+_ZEROS = bytes(_COPY_BYTES)
+
 
 @dataclass(frozen=True)
 class PayloadFile:
@@ -71,3 +74,22 @@ def read_folder(
     if not files:
         raise ConfigError(f"{root} is empty", remedy="check the path")
     return PayloadFolder(root, tuple(sorted(files, key=lambda file: file.path)))
+
+
+def copy_folder(folder: PayloadFolder, target: Path) -> None:
+    """Copy a folder, file by file as :func:`copy_file` does."""
+    for file in folder.files:
+        copy = target / file.path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy_file(folder.root / file.path, copy)
+
+
+def copy_file(file: Path, copy: Path) -> None:
+    """Copy a file; runs of zeros become holes, so that a sparse file stays as small as it is."""
+    with file.open("rb") as source, copy.open("wb") as sink:
+        while chunk := source.read(_COPY_BYTES):
+            if chunk == _ZEROS[: len(chunk)]:
+                sink.seek(len(chunk), 1)
+            else:
+                sink.write(chunk)
+        sink.truncate(source.tell())

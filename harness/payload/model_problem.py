@@ -31,6 +31,10 @@ CHECKS = {
     "tokenizer_too_small": "the tokenizer knows far fewer tokens than the model",
     "special_id_beyond": "a special token is beyond the model's tokens",
     "special_word_unknown": "the chat template's first or last word is no token",
+    "graph_too_big": "a graph is larger than MNN can read",
+    "engine_too_old": "the engine does not know something that the model has",
+    "engine_older_than_model": "the model was exported by a newer MNN than the engine",
+    "does_not_fit": "the model needs more memory than there is",
     "pin_differs": "a file is not as it was when the model was pinned",
     "pin_unreadable": "the pin itself is broken",
 }

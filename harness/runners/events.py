@@ -57,9 +57,10 @@ class Generation(_Event):
     moment of each token is not known, ``token_ms`` is empty and ``decode_ms`` the time of ``decode_steps`` tokens.
 
     ``margins``, where asked for, holds for every token the ones that came nearest and how far behind their logits were.
-    A ``check`` is generated for its text alone, by another program of the same build. ``begun_ns`` is when the prompt
-    was submitted, by the clock of the probe's samples, ``first_token_ns`` when the first token came, where only that is
-    known; ``rss_bytes`` was held at the end.
+    ``first_logits`` are the largest logits of the first token, stop tokens among them. A ``check`` is generated for
+    its text alone, by another program of the same build. ``begun_ns`` is when the prompt was submitted, by the clock of
+    the probe's samples, ``first_token_ns`` when the first token came, where only that is known; ``rss_bytes`` was held
+    at the end.
     """
 
     index: int
@@ -77,6 +78,7 @@ class Generation(_Event):
     text: str = ""
     question: str | None = None
     margins: tuple[tuple[tuple[int, float], ...], ...] = ()
+    first_logits: tuple[tuple[int, float], ...] = ()
     engine_prefill_ms: Milliseconds | None = None
     engine_decode_ms: Milliseconds | None = None
     begun_ns: int | None = None
