@@ -11,12 +11,8 @@ from harness.payload.probe_events import RunLog
 from harness.runners.base import Order, Step, step_dir
 
 MAKE_S = 60.0
-# Folders first, then pairs of target and link.
-_MAKE = """
-count=$1; shift
-while [ "$count" -gt 0 ]; do mkdir -p "$1" || exit 1; shift; count=$((count - 1)); done
-while [ $# -gt 1 ]; do ln -sf "$1" "$2" || exit 1; shift 2; done
-"""
+# Pairs of target and link.
+_LINK = 'while [ $# -gt 1 ]; do ln -sf "$1" "$2" || exit 1; shift 2; done'
 
 
 def ended_well(run: RunLog) -> bool:
@@ -33,10 +29,12 @@ def make_step_dir(transport: Transport, order: Order, step: Step) -> None:
     folder = step_dir(order.work_dir, step)
     deadline = Deadline(MAKE_S, "making the work folder", transport.name)
     inside = sorted({name.rpartition("/")[0] for name in (*step.files, *step.links)} - {""})
-    folders = [folder, *(f"{folder}/{name}" for name in inside)]
-    links = [part for name, target in sorted(step.links.items()) for part in (target, f"{folder}/{name}")]
-    argv = ["sh", "-c", _MAKE, "sh", str(len(folders)), *folders, *links]
-    checked(transport.shell(argv, deadline=deadline), transport.name, argv)
+    commands = [["mkdir", "-p", folder, *(f"{folder}/{name}" for name in inside)]]
+    if step.links:
+        links = [part for name, target in sorted(step.links.items()) for part in (target, f"{folder}/{name}")]
+        commands.append(["sh", "-c", _LINK, "sh", *links])
+    for argv in commands:
+        checked(transport.shell(argv, deadline=deadline), transport.name, argv)
     if not step.files:
         return
     with tempfile.TemporaryDirectory(prefix="mnn-farm-") as scratch:

@@ -17,10 +17,10 @@ def tidy(transport: Transport, probe: Probe) -> None:
     """
     deadline = Deadline(TIDY_S, "tidying up on the phone", transport.name)
     work, incoming = f"{transport.base_dir}/work", f"{transport.base_dir}/incoming"
-    # Of a cell's own run and of its further steps; a pattern that nothing matches is left as it is.
-    listing = 'cd "$1" && for one in */probe */*/probe; do [ ! -d "$one" ] || echo "$one"; done'
-    listed = transport.shell(["sh", "-c", listing, "sh", work], deadline=deadline)
-    for name in listed.stdout.decode("utf-8", "surrogateescape").splitlines() if listed.exit_code == 0 else ():
+    # Of a cell's own run, and of the steps below it.
+    search = ["find", work, "-mindepth", "2", "-maxdepth", "3", "-type", "d", "-name", "probe"]
+    listed = transport.shell(search, deadline=deadline)
+    for folder in listed.stdout.decode("utf-8", "surrogateescape").splitlines() if listed.exit_code == 0 else ():
         # Refused for a run that never began; one that has ended says so and is done with.
-        transport.shell([probe.path, "stop", f"{work}/{name}"], deadline=deadline)
+        transport.shell([probe.path, "stop", folder], deadline=deadline)
     transport.shell(["rm", "-rf", work, incoming], deadline=deadline)

@@ -205,9 +205,6 @@ class Plan(_Strict):
     kind: Literal["burst", "sustained"] = Field(
         "burst", description="what is measured: the first seconds on a cool phone, or what is left after minutes"
     )
-    runner: Annotated[Literal["auto", "farm_runner", "llm_bench", "llm_demo"], Option("--runner")] = Field(
-        "auto", description="the program that runs generations: ours, one of MNN's own, or the one the bundle prefers"
-    )
     models: list[str] = Field(min_length=1, description="model names or folders")
     backends: Annotated[list[Backend], Option("--backends")] = Field(min_length=1, description="what computes")
     threads: Annotated[list[Annotated[int, Field(ge=1, le=64)]], Option("--threads")] = Field(
@@ -242,6 +239,9 @@ class Plan(_Strict):
     )
     cold_start: bool = Field(
         True, description="the first cell of a configuration is preceded by a start with the model out of all caches"
+    )
+    runner: Annotated[Literal["auto", "farm_runner", "llm_bench", "llm_demo"], Option("--runner")] = Field(
+        "auto", description="the program that runs generations: ours, one of MNN's own, or the one the bundle prefers"
     )
     priority: list[Axis] = Field(
         ["backends", "threads"],
@@ -321,7 +321,7 @@ def plan_options() -> list[PlanOption]:
                     help_text += f" ({', '.join(allowed)})"
                 if is_list:
                     help_text += ", comma-separated"
-                if isinstance(default, (int, list)):
+                if isinstance(default, (int, list, str)):
                     shown = ",".join(map(str, default)) if isinstance(default, list) else default
                     help_text += f" (plan's default: {shown})"
                 options.append(PlanOption(mark.flag, name, is_list, "int" in text, help_text))

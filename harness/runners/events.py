@@ -150,6 +150,9 @@ _KINDS: dict[str, type[_Event]] = {
     "end": End,
 }
 
+# Our own runner tells these always; an event without them is none.
+_NEEDED = {"load": ("load_ms",), "generation": ("prefill_ms", "ttft_ms")}
+
 
 def parse_runner_output(stdout: bytes) -> RunnerLog:
     """Read everything a runner printed on its event stream."""
@@ -176,6 +179,8 @@ def _parse_line(line: bytes) -> tuple[str, _Event] | None:
     try:
         data = json.loads(line.decode("utf-8"))
         kind = data["event"]
+        if any(data.get(name) is None for name in _NEEDED.get(kind, ())):
+            return None
         return kind, _KINDS[kind].model_validate(data)
     except (ValueError, KeyError, TypeError, ValidationError, RecursionError):
         return None

@@ -10,14 +10,20 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from harness.bench.evidence import Evidence
 from harness.bench.validity import judge
+from harness.payload.bundle import Bundle
+from harness.payload.bundle_manifest import BundleManifest
+from harness.payload.folder import PayloadFolder
+from harness.payload.models import ModelFolder
 from harness.payload.probe_events import End, Output, RunLog, Sample, Sensors, SensorZone, Start
 from harness.phone.facts import Facts
 from harness.plan.matrix import PlannedCell, cells_of
 from harness.plan.model import Plan
+from harness.runners.base import Order
 from harness.runners.events import parse_runner_output
 
 GIB = 1024**3
@@ -84,6 +90,23 @@ def events(backend: str = "cpu", threads: int = 4) -> list[Event]:
         generation(3, "answer", tokens=4, question="Capital of Peru?", text="Lima.", finish="eos"),
         {"event": "end", "status": "ok"},
     ]
+
+
+def order(**over: Any) -> Order:
+    """The honest cell as it is ordered on a phone."""
+    chosen = over.pop("plan", None) or plan()
+    manifest = {"name": "toy", "runner": "farm_runner", "backends": ["cpu"], "program": "x", "files": ["x"]}
+    whole = {
+        "bundle": Bundle(BundleManifest(**manifest), PayloadFolder(Path(), ())),
+        "bundle_dir": "/b",
+        "model": ModelFolder("toy", PayloadFolder(Path(), ()), WEIGHTS, 4),
+        "model_dir": "/m",
+        "work_dir": "/w",
+        "cell": cells_of(chosen)[0],
+        "plan": chosen,
+        **over,
+    }
+    return Order(**whole)
 
 
 def lines(told: list[Event]) -> bytes:

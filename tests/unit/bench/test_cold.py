@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from harness.bench.cold import cache_grew, cold_spec, loads_of, start_cold, wants_cold_start
+from harness.bench.cold import cache_grew, cold_order, cold_spec, loads_of, start_cold, wants_cold_start
 from harness.bench.evidence import ColdStart
 from harness.core.errors import PhoneLostError, ProbeError
 from harness.core.reasons import Reason
@@ -46,7 +46,8 @@ class FakeProbe:
 def started(make: ModuleType, residency: Any, told: list[dict[str, Any]] | None = None) -> ColdStart:
     log = make.run(make.lines(make.events() if told is None else told))
     probe = FakeProbe(residency, log)
-    result = start_cold(cast("Any", probe), SPEC, "/models/toy", 1000, "toy-1")
+    order = make.order(model_dir="/models/toy")
+    result = start_cold(cast("Any", probe), SPEC, order, "toy-1")
     assert probe.asked[0] == "/models/toy"
     return result
 
@@ -65,7 +66,15 @@ def test_the_first_cell_of_a_configuration_starts_cold_and_on_a_gpu_every_cell(m
 
 def test_a_cold_start_shares_the_caches_of_its_cell_and_not_the_events() -> None:
     cold = cold_spec(SPEC, ("run", "--short"))
-    assert (cold.argv, cold.work_dir, cold.deadline_s) == (("run", "--short"), "/base/7/cold-start", 60)
+    assert (cold.argv, cold.work_dir, cold.cwd) == (("run", "--short"), "/base/7/cold-start", "/base/7")
+    assert cold.deadline_s == 60
+
+
+def test_a_cold_start_asks_nothing_and_makes_two_tokens_once(make: ModuleType) -> None:
+    asked = make.plan(load_rounds=3, golden={"set": "mine", "ask": [{"question": "?", "expect": "."}]})
+    once = cold_order(make.order(plan=asked))
+    assert (once.cell.generate_tokens, once.plan.warmups, once.plan.repeats, once.plan.load_rounds) == (2, 1, 0, 1)
+    assert (once.plan.ask, once.plan.golden.ask) == ([], [])
 
 
 def test_a_model_that_comes_from_storage_gives_the_times_of_its_first_use(make: ModuleType) -> None:

@@ -39,7 +39,7 @@ class Phone:
         return self._state
 
     def shell(self, argv: list[str], **_: object) -> ShellResult:
-        if argv[0] == "ls":
+        if argv[0] == "find":
             return ShellResult(0, self._work, b"") if self._work else ShellResult(1, b"", b"No such file")
         self.done.append(" ".join(argv))
         return ShellResult(0, b"", b"")
@@ -76,8 +76,8 @@ TIDIED = ["rm -rf /base/work /base/incoming", "restore"]
 
 
 def test_our_runs_are_ended_settings_put_back_and_then_others_may_have_it(left: Leave) -> None:
-    phone = Phone(LeaseAnswer("held", OURS), work=b"one\nt w o\n")
-    stops = ["/base/bin/probe stop /base/work/one/probe", "/base/bin/probe stop /base/work/t w o/probe"]
+    phone = Phone(LeaseAnswer("held", OURS), work=b"/base/work/one/probe\n/base/work/t w o/cold-start/probe\n")
+    stops = ["/base/bin/probe stop /base/work/one/probe", "/base/bin/probe stop /base/work/t w o/cold-start/probe"]
     assert left(phone) == [*stops, *TIDIED, "give back a"]
 
 

@@ -36,7 +36,7 @@ def decide(
     bundle = Bundle(BundleManifest(**values), PayloadFolder(Path(), ()))
     model = ModelFolder("toy", PayloadFolder(folder, ()), weights, 4)
     chosen = make.plan(backends=[backend], **(plan or {}))
-    return ruled_out(cells_of(chosen)[0], make.facts(**facts), bundle, model)
+    return ruled_out(cells_of(chosen)[0], chosen, make.facts(**facts), bundle, model)
 
 
 def test_nothing_speaks_against_an_ordinary_cell(make: ModuleType) -> None:

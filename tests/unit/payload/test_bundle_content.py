@@ -11,6 +11,7 @@ from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
 from harness.core.resources import data_root
 from harness.payload.bundle import Bundle, default_bundle, read_bundle
+from harness.payload.bundle_manifest import Target
 
 SYNTHETIC = data_root() / "device_bins" / "runner" / "synthetic"
 
@@ -37,7 +38,7 @@ def with_args(folder: Path, *args: str) -> Bundle:
 def test_a_bundle_of_files_is_pushed_as_it_is(tmp_path: Path) -> None:
     bundle = read_bundle(bundle_at(tmp_path / "b"))
     assert [(file.path, file.executable) for file in bundle.folder.files] == [("run", True)]
-    assert bundle.payload([]) == bundle.folder
+    assert bundle.payload(Target()) == bundle.folder
 
 
 def test_other_arguments_are_another_bundle(tmp_path: Path) -> None:
@@ -46,14 +47,14 @@ def test_other_arguments_are_another_bundle(tmp_path: Path) -> None:
     other = read_bundle(bundle_at(tmp_path / "c", extra_args='["--x", "1"]'))
     assert other.manifest.extra_args == ["--x", "1"]
     assert plain.hash == same.hash != other.hash
-    assert plain.payload([]).hash == other.payload([]).hash, "the same files are pushed"
+    assert plain.payload(Target()).hash == other.payload(Target(())).hash, "the same files are pushed"
 
 
 def test_a_built_bundle_with_other_orders_has_another_name_and_the_same_program(tmp_path: Path) -> None:
     one, two = with_args(tmp_path / "one", "--synthetic", "load_ms=1"), with_args(tmp_path / "two")
     assert one.hash != two.hash == read_bundle(SYNTHETIC).hash
-    assert one.payload(["x86_64"]) == two.payload(["x86_64"])
-    [program] = one.payload(["x86_64"]).files
+    assert one.payload(Target(("x86_64",))) == two.payload(Target(("x86_64",)))
+    [program] = one.payload(Target(("x86_64",))).files
     assert (program.path, program.executable) == ("synthetic", True)
 
 
@@ -66,11 +67,26 @@ def test_other_source_is_another_bundle(tmp_path: Path) -> None:
 
 def test_the_phones_first_abi_decides_which_program_it_gets() -> None:
     bundle = read_bundle(SYNTHETIC)
-    wide = bundle.payload(["riscv64", "arm64-v8a", "armeabi-v7a"])
-    narrow = bundle.payload(["armeabi-v7a", "arm64-v8a"])
+    wide = bundle.payload(
+        Target(
+            (
+                "riscv64",
+                "arm64-v8a",
+                "armeabi-v7a",
+            )
+        )
+    )
+    narrow = bundle.payload(
+        Target(
+            (
+                "armeabi-v7a",
+                "arm64-v8a",
+            )
+        )
+    )
     assert (wide.root.name, narrow.root.name) == ("arm64-v8a", "armeabi-v7a")
     with pytest.raises(ConfigError, match="the phone runs riscv64: choose another bundle") as caught:
-        bundle.payload(["riscv64"])
+        bundle.payload(Target(("riscv64",)))
     assert caught.value.reason is Reason.ABI_MISMATCH
 
 

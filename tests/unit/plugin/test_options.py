@@ -78,6 +78,7 @@ def test_every_plan_field_that_may_be_overridden_has_an_option_with_its_help() -
         "--generate-tokens",
         "--warmups",
         "--repeats",
+        "--runner",
     ]
     assert made["--backends"].help.startswith("override the plan's backends: what computes (cpu, opencl, vulkan)")
     assert made["--threads"].parse("1, 2,x") == [1, 2, "x"]

@@ -13,6 +13,7 @@ import harness
 from harness.core.errors import ConfigError
 from harness.fleet.opening import Fleet
 from harness.payload.bundle import default_bundle
+from harness.payload.bundle_manifest import Target
 from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.models import ModelFolder
 from harness.plan.model import Plan
@@ -37,7 +38,10 @@ def phone(name: str) -> Any:
         id=f"id-of-{name}", serial=name, name=name, model=None, soc=None, tier="mid", fingerprint=None, boot_id=None,
         driver=None,
     )  # fmt: skip
-    facts = SimpleNamespace(as_dict=dict, nulls={}, model=None, cpu_clusters=(), core_max_khz={})
+    facts = SimpleNamespace(
+        as_dict=dict, nulls={}, model=None, cpu_clusters=(), core_max_khz={},
+        abis=(), cpu_features=(), sdk=None, page_size=None, python_mnn=None,
+    )  # fmt: skip
     endpoint = SimpleNamespace(provider="adb", contention_group="")
     identity = SimpleNamespace(id=info.id)
     return SimpleNamespace(
@@ -53,7 +57,7 @@ def fleet(*names: str, left_out: tuple[str, ...] = ()) -> Fleet:
 
 def append(run: Run, cell_id: str, reason: str | None, verdict: str, fault: str | None) -> None:
     """Write a record of which only the verdict matters: nothing was run."""
-    phone_id = next(id_ for id_ in run.members if cell_id in cell_ids(REQUEST, id_))
+    phone_id = next(id_ for id_ in run.members if cell_id in cell_ids(REQUEST, id_, Target()))
     unknown = "backend metrics thermal output raw server version model soc fingerprint boot_id driver"
     values: dict[str, Any] = {
         "schema": 1, "record": "cell", "run_id": "r", "cell_id": cell_id, "attempt": 1,
@@ -77,7 +81,7 @@ def append(run: Run, cell_id: str, reason: str | None, verdict: str, fault: str 
 def first(tmp_path: Path) -> Run:
     """A run on two phones; one of `a` has a final record, one a record of the lab's fault, `b` has none."""
     run = begin(REQUEST, fleet("a", "b"), tmp_path / "run", tmp_path, ["pytest", "--devices", "all"])
-    one, two = cell_ids(REQUEST, "id-of-a")
+    one, two = cell_ids(REQUEST, "id-of-a", Target())
     append(run, one, "crash", "failed", "product")
     append(run, two, "device_lost", "failed", "infra")
     return run
@@ -93,7 +97,7 @@ def todo(run: Run) -> list[tuple[str, int]]:
 
 def test_a_process_that_runs_all_phones_gives_each_its_first_figure_first(first: Run) -> None:
     assert todo(first) == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
-    assert [bound.cell_id for bound in first.cells[::2]] == cell_ids(REQUEST, "id-of-a")
+    assert [bound.cell_id for bound in first.cells[::2]] == cell_ids(REQUEST, "id-of-a", Target())
 
 
 def test_the_head_tells_what_was_run_with(first: Run) -> None:
@@ -118,7 +122,7 @@ def test_what_has_a_final_record_is_not_done_again(first: Run) -> None:
 
 def test_what_others_did_while_this_one_waited_for_a_phone_is_not_done_twice(first: Run) -> None:
     waiting = again(first)
-    append(first, cell_ids(REQUEST, "id-of-b")[0], "crash", "failed", "product")
+    append(first, cell_ids(REQUEST, "id-of-b", Target())[0], "crash", "failed", "product")
     assert todo(waiting.go_on(REQUEST, fleet("b"), [])) == [("b", 2)]
 
 
@@ -152,7 +156,7 @@ def test_the_head_keeps_every_start_and_every_phone(first: Run) -> None:
 
 
 def test_a_phone_that_is_not_here_and_has_nothing_left_is_not_missed(first: Run) -> None:
-    for cell_id in cell_ids(REQUEST, "id-of-b"):
+    for cell_id in cell_ids(REQUEST, "id-of-b", Target()):
         append(first, cell_id, "model_too_big", "unsupported", "product")
     assert again(first).not_here(REQUEST, fleet("a").phones) == {}
     assert again(first).not_here(REQUEST, fleet("b").phones) == {"a": 1}
@@ -173,7 +177,7 @@ def test_another_plan_or_other_ids_are_refused_before_anything_is_written(first:
         again(first).check(other)
     with first.folder.results.open("a") as file:
         line = first.folder.results.read_text().splitlines()[0]
-        file.write(line.replace(cell_ids(REQUEST, "id-of-a")[0], "f" * 64) + "\n")
+        file.write(line.replace(cell_ids(REQUEST, "id-of-a", Target())[0], "f" * 64) + "\n")
     with pytest.raises(ConfigError, match="finish it with the version that began it"):
         again(first).check(REQUEST)
     assert (first.folder.path / "run.json").read_bytes() == before
@@ -201,7 +205,7 @@ def test_a_dry_run_shows_what_was_done_before(first: Run, monkeypatch: pytest.Mo
 
 def test_a_torn_last_line_costs_only_itself(first: Run) -> None:
     with first.folder.results.open("a") as file:
-        file.write('{"schema":1,"record":"cell","run_id":"r","cell_id":"' + cell_ids(REQUEST, "id-of-b")[0])
+        file.write('{"schema":1,"record":"cell","run_id":"r","cell_id":"' + cell_ids(REQUEST, "id-of-b", Target())[0])
     begun = again(first)
     begun.check(REQUEST)
     assert len(begun.records) == 2

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.bench.context import RunContext
 from harness.bench.session import PhoneSession
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
@@ -35,10 +37,9 @@ def session(recorded: list[tuple[str, str]] | None = None) -> PhoneSession:
         told.append((what, cell.label))
         return SimpleNamespace(why=why)
 
+    models = {"toy": ModelFolder("toy", PayloadFolder(Path(), ()), 10**8, 4)}
     made = SimpleNamespace(
-        context=SimpleNamespace(
-            plan=PLAN, bundle=default_bundle(), models={"toy": ModelFolder("toy", PayloadFolder(Path(), ()), 10**8, 4)}
-        ),
+        context=RunContext("r1", Path(), PLAN, default_bundle(), models),
         phone=SimpleNamespace(
             name="p",
             tier="mid",
@@ -48,6 +49,9 @@ def session(recorded: list[tuple[str, str]] | None = None) -> PhoneSession:
                 opencl="",
                 ram_bytes=2**33,
                 python_mnn="3",
+                cpu_features=(),
+                sdk=34,
+                page_size=4096,
                 nulls={},
                 cpu_clusters=(),
                 core_max_khz={},
@@ -125,7 +129,7 @@ def test_a_full_disk_of_this_computer_is_the_end_of_the_run(
     monkeypatch: pytest.MonkeyPatch, end: Any, stopped: str
 ) -> None:
     here = cast("Any", session())
-    here.run_cell, here.context.run_dir = end, "/runs/1"
+    here.run_cell, here.context = end, replace(here.context, run_dir=Path("/runs/1"))
     monkeypatch.setattr(module, "PhoneSession", lambda *_: here)
     worker = Worker(WorkerRun(here.context, {"p": here.phone}, (), ()))
     with contextlib.suppress(FarmError):

@@ -18,7 +18,6 @@ from harness.runners.farm_runner import (
     ASK_FILE,
     PROMPT_TEXT,
     ask_file,
-    build_cold_command,
     build_command,
     prompt_hash,
     reference_command,
@@ -94,8 +93,6 @@ def test_the_golden_set_goes_by_a_file_and_only_in_the_cell_that_leads(runner: M
     )
     assert runner.parse_options(leads[2:]).ask == [('Say "ü"', 9)]
     assert "--ask-file" not in follows
-    cold = build_cold_command(default_bundle(), "/b", "/m", "/w", cells_of(chosen)[0], chosen)
-    assert "--ask-file" not in cold
 
 
 def test_the_reference_is_asked_for_as_the_runner_understands_it(runner: ModuleType, tmp_path: Path) -> None:
