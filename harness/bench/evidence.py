@@ -23,11 +23,19 @@ from harness.runners.events import Generation, Load, RunnerLog
 
 @dataclass(frozen=True)
 class ColdStart:
-    """How the first use of a model went. ``why_not`` says why its times are no figures."""
+    """How the first use of a model went. ``why_not`` says why its times are no figures.
+
+    ``compiled`` is the line in which a GPU's runtime kept the kernels that it compiled then: the run after it finds
+    them and says nothing. ``run`` is the probe's account of it, and ``why_warm`` why files were not out of the file
+    cache.
+    """
 
     load: Load | None = None
     generation: Generation | None = None
     why_not: str = ""
+    compiled: str = ""
+    run: RunLog | None = field(default=None, compare=False)
+    why_warm: str = field(default="", compare=False)
 
     @property
     def figures(self) -> dict[str, float | None]:

@@ -104,7 +104,8 @@ def reference_command(
 ) -> tuple[str, ...]:
     """Return the command that computes a reference on this computer: each text once, with its margins.
 
-    ``lengths`` are prompt, generated and context tokens; the prompt is cut from ``prompt_text``. The questions go by a file in ``work_dir``, which is written.
+    ``lengths`` are prompt, generated and context tokens; the prompt is cut from ``prompt_text``. The questions go
+    by a file in ``work_dir``, which is written.
     """
     file = Path(work_dir) / ASK_FILE
     file.write_text("".join(f"{_question(text, tokens)}\n" for text, tokens in questions), encoding="utf-8")

@@ -193,9 +193,7 @@ class _Others:
         if not failed and not told.errors and len(texts) != 1 + len(questions_of(order.cell, order.plan)):
             failed = (RunnerError(stage=TEXT, message=f"farm_runner told {len(texts)} texts"),)
         generations = [
-            one.model_copy(
-                update={"index": first_index + number, "kind": "answer" if number else "check", **_UNTIMED}
-            )
+            one.model_copy(update={"index": first_index + number, "kind": "answer" if number else "check", **_UNTIMED})
             for number, one in enumerate(texts)
         ]
         said = (*told.junk, *run.stderr.decode("utf-8", "replace").splitlines())

@@ -151,7 +151,9 @@ class Said:
 
 def read_answers(order: Order, runs: Mapping[str, RunLog], logs: Mapping[str, bytes], first_index: int) -> Said:
     """Return the answers of the runs that :func:`answer_steps` made."""
-    generations, errors, lines = [], [], {}
+    generations: list[Generation] = []
+    errors: list[RunnerError] = []
+    lines: dict[str, tuple[Line, ...]] = {}
     for number, ask in enumerate(questions_of(order.cell, order.plan), start=1):
         name = f"{_ANSWER}{number}"
         said, failed, words = read_text(name, runs.get(name), logs.get(name, b""), ask.max_tokens)
@@ -220,9 +222,7 @@ def _judged(stream: Streamed, parts: Sequence[Part] | None, log: bytes) -> bytes
     return stream.head + text + (b"\n" if log else b"") + as_log(log) + stream.tail
 
 
-def _generations(
-    order: Order, demo: DemoLog, stream: Streamed, parts: Sequence[Part] | None
-) -> tuple[Generation, ...]:
+def _generations(order: Order, demo: DemoLog, stream: Streamed, parts: Sequence[Part] | None) -> tuple[Generation, ...]:
     """Return the generations of the timed run; its means stand with the last one, as they are one sample."""
     count = order.plan.warmups + order.plan.repeats
     prompt, generated = _each(demo.prompt_tokens, count), _each(demo.decode_tokens, count)
