@@ -259,9 +259,9 @@ def _engine_words(lines: Sequence[Line]) -> Iterator[str]:
 
 def _definition(order: Order) -> str:
     says = (
-        "decode: tokens / (detokenising and computing), sampling excluded, one step more than farm_runner counts; "
-        "prefill: the computation alone; each row after a discarded warm-up of its own, prompt of one repeated token; "
-        "how many tokens came out it counts and does not tell: stop tokens were banned"
+        "decode: tokens / (detokenising and computing), sampling excluded; prefill: computing alone, of one token "
+        "repeated; each row after a warm-up of its own; how many tokens came out is counted and not told (stop tokens "
+        "were banned)"
     )
     option = _dynamic_option(order.cell, {**model_settings(order.model), **order.cell.engine}.get("dynamic_option", 0))
     if option != order.cell.engine.get("dynamic_option", 0):

@@ -29,17 +29,14 @@ from harness.runners.tool_log import as_log, hello_of, lines_of, load_of, step_f
 PROMPTS = "prompts.txt"
 _ANSWER = "answer-"
 
-_BY_STAMPS = (
-    "decode: the moments at which the probe read the tokens, (tokens - 1) / (last - first), sampling and writing "
-    "included, as farm_runner defines it"
-)
+_BY_STAMPS = "decode: by the moments at which the probe read the tokens, sampling included, as farm_runner defines it"
 _BY_SUMMARY = (
-    "decode: the tool's own mean over all {count} generations, warm-ups included: tokens / (detokenising, writing and "
+    "decode: the tool's own mean over all {count} generations, warm-ups too: tokens / (detokenising, writing and "
     "computing), sampling excluded"
 )
 _REST = (
-    "prefill: the tool's mean over all {count} generations, of the computation alone; TTFT: of the first generation "
-    "only, from the flushed line 'prompt file is'; loading: without reading the settings"
+    "prefill: the tool's mean over all {count} generations, computing alone; TTFT: of the first generation only, from "
+    "the flushed line 'prompt file is'; load: without reading the settings"
 )
 
 

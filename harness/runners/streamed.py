@@ -87,7 +87,8 @@ def _without_engine(data: bytes) -> tuple[bytes, bytes]:
     said = b""
     while b"\n" in data:
         line, rest = data.split(b"\n", 1)
-        if not line.strip() or not is_machine(split_prefix(line.decode("utf-8", "replace"))):
+        read = split_prefix(line.decode("utf-8", "replace"))
+        if not line.strip() or read.comment is not None or not is_machine(read):
             break
         said, data = said + line + b"\n", rest
     return said, data
