@@ -245,8 +245,8 @@ def repeats_agree(evidence: Evidence) -> Iterator[Objection]:
 RULES: tuple[Rule, ...] = (
     ended_by_itself,
     account_is_complete,
-    backend_was_used,
     tool_output_is_believed,
+    backend_was_used,
     runner_had_no_error,
     engine_reported_no_error,
     runner_said_something,

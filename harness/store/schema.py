@@ -313,7 +313,7 @@ class CellRecord(Frozen):
                 raise ValueError("an ok record needs its metrics")
             # MNN's own tools do not tell when a prompt is submitted.
             if self.metrics.ttft_ms is None and self.bundle.runner not in ("llm_bench", "llm_demo"):
-                raise ValueError("an ok record of this runner needs its TTFT")
+                raise ValueError("an ok record needs its metrics: the TTFT is missing")
         else:
             if self.reason is None or self.fault is None:
                 raise ValueError(f"a record with verdict {self.verdict.value} needs reason and fault")

@@ -97,7 +97,8 @@ def summary(prompt: int, decode: int, prefill_tps: float = 400.0, decode_tps: fl
     """The summary of ``llm_demo``, whose times fit its speeds."""
     return (
         f"\n#################################\nprompt tokens num = {prompt}\ndecode tokens num = {decode}\n"
-        f" vision time = 0.00 s\nprefill time = {prompt / prefill_tps:.2f} s\n decode time = {decode / decode_tps:.2f} s\n"
+        f" vision time = 0.00 s\nprefill time = {prompt / prefill_tps:.2f} s\n"
+        f" decode time = {decode / decode_tps:.2f} s\n"
         f" sample time = 0.00 s\nprefill speed = {prefill_tps:.2f} tok/s\n decode speed = {decode_tps:.2f} tok/s\n"
         f" audio RTF = -nan \n##################################\n"
     ).encode()
@@ -123,8 +124,8 @@ def demo(texts: Sequence[Sequence[bytes]], prompt_tokens: int, **times: float) -
 
 
 TABLE = (
-    "| model                          |  modelSize | backend    | threads | precision  | test          | speed(tok/s) |",
-    "| ------------------------------ | ---------: | ---------- | ----: | ---------- | ------------- | ------------ |",
+    "| model                |  modelSize | backend    | threads | precision  | test          | speed(tok/s) |",
+    "| -------------------- | ---------: | ---------- | ------: | ---------- | ------------- | ------------ |",
 )
 
 
