@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.commands import clean, devices, doctor, judge, models, reports
+from harness.commands import bins, clean, devices, doctor, judge, models, reports
 from harness.commands.output import say, tell
-from harness.core.errors import ConfigError, FarmError
+from harness.core.errors import BundleError, ConfigError, FarmError
 from harness.selfcheck.cli import EPILOG as SELFCHECK_EXAMPLE
 from harness.selfcheck.cli import selfcheck
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(devices.app, name="devices")
 app.add_typer(models.app, name="models")
+app.add_typer(bins.app, name="bins")
 app.command("doctor", epilog="Example: mnn-farm doctor")(doctor.doctor)
 app.command("report", epilog="Example: mnn-farm report reports/20260101-120000-ab12 --out report.html")(reports.report)
 app.command("reasons", epilog="Example: mnn-farm reasons")(reports.reasons)
@@ -57,7 +58,13 @@ def main() -> None:
         if "--debug" in sys.argv:
             raise
         tell(f"mnn-farm: {error}")
-        sys.exit(2 if isinstance(error, ConfigError) else 3)
+        sys.exit(_status(error))
+
+
+def _status(error: FarmError) -> int:
+    if isinstance(error, BundleError):
+        return 1
+    return 2 if isinstance(error, ConfigError) else 3
 
 
 if __name__ == "__main__":

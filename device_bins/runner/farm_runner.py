@@ -46,8 +46,9 @@ ABIS_32 = {"x86_64": "x86", "aarch64": "armeabi-v7a", "arm64": "armeabi-v7a", "a
 #: MNN's numbers for backends; 13 is the CPU backend with its half-precision or int8 extension.
 BACKEND_CODES = {0: "cpu", 13: "cpu", 1: "metal", 2: "cuda", 3: "opencl", 5: "nnapi", 6: "opengl", 7: "vulkan"}
 SESSION_INFO_BACKENDS = 2
-#: How many tokens ``--margins`` names behind the chosen one.
+#: How many tokens ``--margins`` names behind the chosen one, and how many of the first token's logits are told.
 RIVALS = 6
+FIRST_LOGITS = 10
 #: What MNN prints when it silently takes another backend (source/core/Schedule.cpp and the OpenCL runtime).
 FALLBACK = re.compile(
     r"Can't Find type=\d+ backend|Don't support \d+|init error, fallback|Parsing OpenCL symbols error"
@@ -251,7 +252,7 @@ def copy_along(source: int, answers: int, sink: int) -> None:
                 if FALLBACK.search(words):
                     fallback = fallback or words
                 if COMPLAINT.search(words):
-                    complaints = [*complaints[-2:], words[:200]]
+                    complaints = [*complaints[-3:], words[:200]]
             if asked:
                 write_all(answers, json.dumps({"fallback": fallback, "complaints": complaints}).encode() + b"\n")
         if not chunk:
@@ -453,6 +454,7 @@ class Model:
         token_ids: list[int] = []
         times: list[float] = []
         margins: list[list[list[float]]] = []
+        first: Any = None
         sample_s = prefill_s = 0.0
         finish, fed, failure = "length", ids, ""
         while len(token_ids) < limit:
@@ -463,16 +465,18 @@ class Model:
             # A failed forward hands out a variable without content, and touching that one crashes.
             failure = "" if self.engine.get_current_history() == held + len(fed) else "the engine computed nothing"
             if not failure:
-                token, failure = self.choose(logits, len(fed), ban_stops)
+                values = logits.read()
+                token, failure = self.choose(values, len(fed), ban_stops)
             if failure:
                 finish = "error"
                 break
             now = time.perf_counter()
             sample_s += now - computed
             if self.margins:
-                margins.append(self.rivals(logits, token, ban_stops))
+                margins.append(self.rivals(values, token, ban_stops))
             if not token_ids:
                 prefill_s = computed - before
+                first = values  # looked at once nothing is timed any more
             token_ids.append(token)
             times.append(now)
             fed = [token]
@@ -491,6 +495,7 @@ class Model:
             "finish": finish,
             "token_ids": token_ids,
             "text": self.text(token_ids),
+            "first_logits": [] if first is None else largest(first),
             "rss_bytes": rss_bytes(),
             **({"margins": margins, "pieces": self.pieces(token_ids, margins)} if self.margins else {}),
             "engine_prefill_ms": None,
@@ -503,9 +508,8 @@ class Model:
             raise StageError(stage, with_complaint(failure, self.output), generation if token_ids else None)
         return generation
 
-    def choose(self, logits: Any, fed: int, ban_stops: bool) -> tuple[int, str]:
+    def choose(self, values: Any, fed: int, ban_stops: bool) -> tuple[int, str]:
         """Return the most likely token of the last position, and what is wrong with the logits if anything is."""
-        values = logits.read()
         rows = values.reshape(-1, values.shape[-1])
         if len(rows) not in (1, fed):
             return -1, f"the engine returned {len(rows)} rows of logits for {fed} tokens"
@@ -522,10 +526,9 @@ class Model:
             return -1, "the logits are all zero"
         return best, ""
 
-    def rivals(self, logits: Any, token: int, ban_stops: bool) -> list[list[float]]:
+    def rivals(self, values: Any, token: int, ban_stops: bool) -> list[list[float]]:
         """Return the tokens nearest behind the chosen one, and how far behind each one's logit is."""
-        row = logits.read()
-        row = row.reshape(-1, row.shape[-1])[-1]
+        row = values.reshape(-1, values.shape[-1])[-1]
         barred = {token, *self.stops} if ban_stops else {token}
         nearest = row.argpartition(-min(len(row), RIVALS + len(barred)))[-RIVALS - len(barred) :]
         gaps = sorted((float(row[token] - row[n]), int(n)) for n in nearest if int(n) not in barred)
@@ -563,6 +566,12 @@ class Model:
             "sample_ms": context["sample_us"] / 1e3,
             "token_ids": made,
         }
+
+
+def largest(values: Any) -> list[list[float]]:
+    """Return the largest logits of the last row, each as token id and logit; of equal ones the smaller id first."""
+    row = values.reshape(-1, values.shape[-1])[-1]
+    return [[int(n), float(row[n])] for n in (-row).argsort(kind="stable")[:FIRST_LOGITS]]
 
 
 def with_complaint(message: str, output: EngineOutput) -> str:

@@ -15,6 +15,7 @@ from harness.bench import record as make
 from harness.bench.backend import backend_proof
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.evidence import Evidence, Objection
+from harness.bench.fit import remarks_on_engine
 from harness.bench.heat import thermal_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.said import output_of
@@ -126,7 +127,11 @@ class Account:
         )
 
     def _remarks(self) -> tuple[Finding, ...]:
-        return make.remarks_of(self.evidence) if self.evidence is not None else ()
+        if self.evidence is None:
+            return ()
+        hello = self.evidence.told.hello
+        version = (hello.engine_version if hello is not None else None) or self.bundle.manifest.engine_version
+        return (*make.remarks_of(self.evidence), *remarks_on_engine(self.model, version))
 
     def _sections(self, nulls: dict[str, str]) -> dict[str, Any]:
         sections: dict[str, Any] = {"backend": None, "metrics": None, "thermal": None, "output": None}

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.bench.bandwidth import Bandwidth
 from harness.bench.cores_asked import resolve
+from harness.payload.model_memory import Needs, Use, needs_of
 from harness.payload.models import ModelFolder
 from harness.phone.facts import Facts
 from harness.plan.matrix import PlannedCell
@@ -26,6 +27,7 @@ class Limits:
         read_per_token_bytes: weights that are read for each token; ``None``: see ``read_why``.
         speculative: MNN's word for the kind of speculative decoding, ``""`` for none.
         cpus: the list of cores that the cell may use; ``None``: any.
+        needs: the memory that the model needs; ``None``: nobody knows.
     """
 
     bandwidth: Bandwidth = field(default_factory=Bandwidth)
@@ -34,6 +36,7 @@ class Limits:
     read_why: str = "it is not known how many of its weights the model reads per token"
     speculative: str = ""
     cpus: str | None = None
+    needs: Needs | None = None
 
 
 def limits_of(cell: PlannedCell, model: ModelFolder, facts: Facts, bandwidth: Bandwidth) -> Limits:
@@ -47,6 +50,21 @@ def limits_of(cell: PlannedCell, model: ModelFolder, facts: Facts, bandwidth: Ba
         read_why=model.read_per_token_why,
         speculative=kind if isinstance(kind, str) else "",
         cpus=resolve(cell.affinity, facts.cpu_clusters),
+        needs=needs_of(model.shape, use_of(cell, model)) if model.shape is not None else None,
+    )
+
+
+def use_of(cell: PlannedCell, model: ModelFolder) -> Use:
+    """Return how a cell uses a model: the plan's keys over the model's own."""
+    return Use(
+        backend=cell.backend,
+        precision=cell.precision,
+        memory=cell.memory,
+        threads=cell.threads,
+        context_tokens=cell.context_tokens,
+        prompt_tokens=cell.prompt_tokens,
+        generate_tokens=cell.generate_tokens,
+        settings={**model_config(model), **cell.engine},
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from harness.bench.cold import loads_of
 from harness.bench.evidence import Evidence, Objection, explain
+from harness.bench.fit import remarks_on_fit
 from harness.bench.heat import battery_drop_pct, counted
 from harness.bench.memory import memory_of, remarks_on_memory
 from harness.bench.metrics import (
@@ -109,7 +110,7 @@ def findings_of(objections: Sequence[Objection]) -> tuple[Finding, ...]:
 
 def remarks_of(evidence: Evidence) -> tuple[Finding, ...]:
     """Return what is worth knowing beside the figures and decides nothing."""
-    return (*remarks_on_memory(evidence), *definition_of(evidence))
+    return (*remarks_on_memory(evidence), *remarks_on_fit(evidence), *definition_of(evidence))
 
 
 def _usable(generation: Generation) -> bool:

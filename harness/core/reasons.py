@@ -102,7 +102,9 @@ class Reason(Enum):
     # failed, config
     BAD_PLAN = _Facts(Verdict.FAILED, Fault.CONFIG, "the plan asks for something impossible")
     MODEL_INCOMPLETE = _Facts(Verdict.FAILED, Fault.CONFIG, "a file of the model is missing, broken or another model's")
-    BUNDLE_MISMATCH = _Facts(Verdict.FAILED, Fault.CONFIG, "the device binaries do not belong together")
+    BUNDLE_MISMATCH = _Facts(
+        Verdict.FAILED, Fault.CONFIG, "the device binaries do not belong together, or not with the model"
+    )
     # failed, harness
     HARNESS_ERROR = _Facts(Verdict.FAILED, Fault.HARNESS, "mnn-farm itself failed")
     # unsupported

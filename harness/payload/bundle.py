@@ -91,6 +91,13 @@ class Bundle:
         """
         return choose_variant(self.manifest, target) if self.manifest.variants else None
 
+    def abi(self, target: Target) -> str | None:
+        """Return the ABI of the program that this phone gets; ``None`` where nobody knows."""
+        variant = self.variant(target) if target.abis else None
+        if variant is not None:
+            return variant.abi
+        return next((abi for abi in target.abis if abi in self.manifest.abis or not self.manifest.abis), None)
+
     def backends(self, target: Target) -> Sequence[str]:
         """Return what it can ask MNN for on this phone."""
         variant = self.variant(target) if target.abis else None
@@ -124,7 +131,8 @@ class Bundle:
 
     def _program(self) -> CProgram:
         name = self.manifest.program or ""
-        return CProgram(name, self.folder.root, f"{name.upper().replace('-', '_')}_SOURCE")
+        shared = tuple(_shared(self.folder.root, folder) for folder in self.manifest.shared)
+        return CProgram(name, self.folder.root, f"{name.upper().replace('-', '_')}_SOURCE", shared)
 
 
 def best_bundle(bundles: Sequence[Bundle], target: Target) -> Bundle:
@@ -138,6 +146,18 @@ def best_bundle(bundles: Sequence[Bundle], target: Target) -> Bundle:
     return bundles[0]
 
 
+def read_manifest(path: Path) -> BundleManifest:
+    """Read a bundle's manifest; its files are not looked at.
+
+    Raises:
+        ConfigError: it cannot be read, or is none; one sentence.
+    """
+    file = path / MANIFEST
+    data = read_toml(file)
+    check_against(BundleManifest, data, str(file))
+    return BundleManifest.model_validate(data)
+
+
 def read_bundle(path: Path) -> Bundle:
     """Check and hash a bundle.
 
@@ -145,14 +165,17 @@ def read_bundle(path: Path) -> Bundle:
         ConfigError: the folder or its manifest is wrong, or a file is not as it was pinned; one sentence.
     """
     file = path / MANIFEST
-    data = read_toml(file)
-    check_against(BundleManifest, data, str(file))
-    manifest = BundleManifest.model_validate(data)
+    manifest = read_manifest(path)
     if manifest.build:
         return Bundle(manifest, read_folder(path, only=_source(file, manifest)))
     if manifest.variants:
+        pins = {_in_folder(v, name): pin for v in manifest.variants for name, pin in v.pins.items()}
+        _refuse_changed(
+            path, manifest, [name for name in pins if not (path / name).is_file()], "was imported, and is missing"
+        )
         folder = read_folder(path, only=_all_files(manifest), executable=_programs_of(manifest).__contains__)
-        _check_pins(folder, manifest)
+        differing = [file.path for file in folder.files if pins.get(file.path, file.sha256) != file.sha256]
+        _refuse_changed(path, manifest, differing, "is not as it was when the bundle was imported")
         return Bundle(manifest, folder)
     if not manifest.files:
         raise ConfigError(f"{file}: files is missing or empty", remedy="list what is to be pushed")
@@ -180,15 +203,14 @@ def _files_of(folder: PayloadFolder, variant: Variant) -> PayloadFolder:
     return PayloadFolder(folder.root if variant.folder == "." else folder.root / variant.folder, tuple(files))
 
 
-def _check_pins(folder: PayloadFolder, manifest: BundleManifest) -> None:
-    """Hold every file against its pin."""
-    pins = {_in_folder(v, name): pin for v in manifest.variants for name, pin in v.pins.items()}
-    differing = [file.path for file in folder.files if pins.get(file.path, file.sha256) != file.sha256]
-    if differing:
-        more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
+def _refuse_changed(path: Path, manifest: BundleManifest, names: Sequence[str], says: str) -> None:
+    """Refuse a bundle if any of its files is not what was imported; the first of them is named."""
+    if names:
+        more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        verb = {"import": "import", "build": "build --sdk"}[manifest.brought_by]
         raise ConfigError(
-            f"{folder.root / differing[0]} is not as it was when the bundle was imported{more}",
-            remedy=f"run: mnn-farm bins import {manifest.source or 'PATH'} --name {manifest.name} --replace",
+            f"{path / names[0]} {says}{more}",
+            remedy=f"run: mnn-farm bins {verb} {manifest.source or 'PATH'} --name {manifest.name} --replace",
             reason=Reason.PAYLOAD_CORRUPT,
         )
 
@@ -203,6 +225,12 @@ def _source(file: Path, manifest: BundleManifest) -> list[str]:
             remedy="remove files and list the ABIs",
         )
     return source
+
+
+def _shared(root: Path, name: str) -> Path:
+    """Return where shared source lies: beside the bundle; for a copy of a bundle, where ours does."""
+    beside = root.resolve().parent / name
+    return beside if (beside / "engine.h").is_file() else data_root() / "device_bins" / "runner" / name
 
 
 def default_bundle() -> Bundle:

@@ -73,6 +73,9 @@ class BundleManifest(_Strict):
     build: Literal["zig"] | None = Field(
         None, description="the program is made here, for each ABI, of the C files in the folder"
     )
+    shared: list[Literal["core"]] = Field(
+        default_factory=list, description="further folders of source beside the bundle's own, or else where ours lie"
+    )
     abis: list[str] = Field(default_factory=list, description="empty: any; where several fit, the phone's own order")
     backends: list[_Backend] = Field(min_length=1, description="what it can ask MNN for")
     program: _Path | None = Field(None, description="of a bundle with one program")
@@ -80,6 +83,7 @@ class BundleManifest(_Strict):
     programs: dict[RunnerName, _Path] = Field(default_factory=dict, description="runner → program, below a variant")
     variants: list[Variant] = Field(default_factory=list, description="the files for each kind of phone")
     source: str | None = Field(None, max_length=1000, description="where it was imported from")
+    brought_by: Literal["import", "build"] = Field("import", description="the verb of `mnn-farm bins` that wrote this")
     extra_args: list[Argument] = Field(default_factory=list, description="appended to the runner's command line")
 
     @model_validator(mode="after")
@@ -89,9 +93,11 @@ class BundleManifest(_Strict):
                 raise ValueError("the key 'program' is missing, and there are no variants")
             if self.programs:
                 raise ValueError("programs needs variants")
+            if self.shared and not self.build:
+                raise ValueError("shared is for a program that is built")
             return self
-        if self.program is not None or self.files or self.build or self.abis or self.needs_python_mnn:
-            raise ValueError("with variants there is no program, files, build, abis or needs_python_mnn")
+        if self.program is not None or self.files or self.build or self.shared or self.abis or self.needs_python_mnn:
+            raise ValueError("with variants there is no program, files, build, shared, abis or needs_python_mnn")
         if self.runner not in self.programs:
             raise ValueError(f"runner {self.runner} is not among programs")
         for variant in self.variants:
@@ -111,8 +117,8 @@ class BundleManifest(_Strict):
 
 
 # Bundles of one program keep the hash that they had before there were others: cell ids hold it.
-_LATER = {"engine_version", "programs", "variants", "source"}
-_UNHASHED = {"source"}
+_LATER = {"engine_version", "programs", "variants", "source", "brought_by", "shared"}
+_UNHASHED = {"source", "brought_by", "shared"}
 
 
 def choose_variant(manifest: BundleManifest, target: Target) -> Variant:
@@ -133,7 +139,9 @@ def choose_variant(manifest: BundleManifest, target: Target) -> Variant:
     fitting = [variant for variant, why in refused if why is None]
     if fitting:
         favourite = [variant for variant in fitting if variant.abi == fitting[0].abi]
-        return max(favourite, key=lambda variant: len(variant.cpu_features))
+        # Of a phone whose features are not known nothing is asked that it may lack.
+        most = 1 if target.cpu_features else -1
+        return max(favourite, key=lambda variant: most * len(variant.cpu_features))
     first = next((why for _, why in refused if why is not None and why.reason is Reason.ISA_MISMATCH), refused[0][1])
     assert first is not None  # noqa: S101  nothing fits, so each has its reason
     raise ConfigError(f"bundle {manifest.name}: {first.message}", remedy=first.remedy, reason=first.reason)

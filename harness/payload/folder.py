@@ -11,6 +11,8 @@ from harness.core.errors import ConfigError
 from harness.core.ids import content_id
 
 _READ_BYTES = 4 * 1024 * 1024
+_COPY_BYTES = 1024 * 1024
+_ZEROS = bytes(_COPY_BYTES)
 
 
 @dataclass(frozen=True)
@@ -74,3 +76,22 @@ def sha256_of(path: Path) -> str:
         while chunk := file.read(_READ_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def copy_folder(folder: PayloadFolder, target: Path) -> None:
+    """Copy a folder, file by file as :func:`copy_file` does."""
+    for file in folder.files:
+        copy = target / file.path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy_file(folder.root / file.path, copy)
+
+
+def copy_file(file: Path, copy: Path) -> None:
+    """Copy a file; runs of zeros become holes, so that a sparse file stays as small as it is."""
+    with file.open("rb") as source, copy.open("wb") as sink:
+        while chunk := source.read(_COPY_BYTES):
+            if chunk == _ZEROS[: len(chunk)]:
+                sink.seek(len(chunk), 1)
+            else:
+                sink.write(chunk)
+        sink.truncate(source.tell())

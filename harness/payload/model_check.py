@@ -30,6 +30,9 @@ _DEFAULTS = {
     "visual_model": "visual.mnn",
     "audio_model": "audio.mnn",
 }
+#: ``FileLoader::merge`` counts a graph's bytes in 32 bits, and a flatbuffer's offsets go no further. The weight file
+#: has no such limit in a 64-bit program: the graph's places in it have 64 bits, and so has what MNN seeks with.
+LARGEST_GRAPH_BYTES = 2**31 - 1
 _NEW_TOKENIZER = "tokenizer.mtok"
 #: Encoders that a model has when its configuration says so, each with a weight file of its own.
 _ENCODERS = {"is_visual": "visual_model", "is_audio": "audio_model"}
@@ -73,7 +76,7 @@ class ModelCheck:
 def check_model(path: Path) -> ModelCheck:
     """Check a model folder; what is wrong is in the answer, never raised."""
     check = ModelCheck(path.resolve())
-    config = _read_json(check, check.path / CONFIG)
+    config = _config(check)
     if config is None:
         return check
     check.config = config
@@ -112,11 +115,21 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _read_json(check: ModelCheck, file: Path) -> dict[str, Any] | None:
-    if file.name == CONFIG and not file.is_file():
+def _config(check: ModelCheck) -> dict[str, Any] | None:
+    """Read the file that names all others."""
+    file = check.path / CONFIG
+    if not file.is_file() and not file.is_symlink():
         said = f"{check.path} has no {CONFIG}"
         check.problems.append(Problem("file_missing", said, "name the folder that llmexport wrote"))
         return None
+    problem = _checked_file(check, "configuration", CONFIG)
+    if problem is not None:
+        check.problems.append(problem)
+        return None
+    return _read_json(check, file)
+
+
+def _read_json(check: ModelCheck, file: Path) -> dict[str, Any] | None:
     try:
         value = _object(file)
     except (OSError, ValueError, RecursionError) as error:
@@ -144,14 +157,19 @@ def _export_args(folder: Path) -> dict[str, Any]:
 def _find(check: ModelCheck, key: str) -> None:
     """Find the file that ``key`` names, or note why it cannot be used."""
     name = check.config.get(key, _DEFAULTS.get(key))
-    try:
-        problem = _file_problem(check, key, name)
-    except (OSError, RuntimeError) as error:  # too long for a name, or links that lead in a circle
-        problem = Problem("file_unreadable", f"{check.path}/{name} ({key}) cannot be read ({error})")
+    problem = _checked_file(check, key, name)
     if problem is None:
         check.files[key] = check.path / str(name)
     else:
         check.problems.append(problem)
+
+
+def _checked_file(check: ModelCheck, key: str, name: object) -> Problem | None:
+    """Return why the file of this name cannot be used, ``None`` if it can."""
+    try:
+        return _file_problem(check, key, name)
+    except (OSError, RuntimeError) as error:  # too long for a name, or links that lead in a circle
+        return Problem("file_unreadable", f"{check.path}/{name} ({key}) cannot be read ({error})")
 
 
 def _file_problem(check: ModelCheck, key: str, name: object) -> Problem | None:
@@ -182,6 +200,13 @@ def _graph(check: ModelCheck, key: str, weight_key: str) -> MnnGraph | None:
     if key not in check.files:
         return None
     file = check.files[key]
+    size = file.stat().st_size
+    if size > LARGEST_GRAPH_BYTES:
+        said = f"{file} ({key}) has {size} bytes, and MNN reads graphs of up to {LARGEST_GRAPH_BYTES}"
+        check.problems.append(
+            Problem("graph_too_big", said, "export the model with its weights in a file of their own")
+        )
+        return None
     try:
         graph = read_graph(file.read_bytes())
     except ValueError as error:

@@ -35,12 +35,14 @@ class Embedding:
         end: bytes that this file must have at least.
         rows: one for each token; ``None`` where the file's size tells it.
         row_bytes: bytes of a row in a file that holds nothing else; ``None`` for the others.
+        scale_bytes: bytes of its scales, which the engine keeps in memory; rows are read from the file one by one.
     """
 
     key: str
     end: int
     rows: int | None
     row_bytes: int | None
+    scale_bytes: int = 0
 
 
 def embedding_of(config: Mapping[str, Any]) -> Embedding | None:
@@ -59,7 +61,8 @@ def embedding_of(config: Mapping[str, Any]) -> Embedding | None:
         return None
     offset, scales, scales_bytes, bits = numbers
     rows = (scales - offset) * 8 // (bits * hidden) if bits and scales > offset else None
-    return Embedding("llm_weight" if offset else "embedding_file", max(offset, scales + scales_bytes), rows, None)
+    file = "llm_weight" if offset else "embedding_file"
+    return Embedding(file, max(offset, scales + scales_bytes), rows, None, scales_bytes)
 
 
 def check_embedding(embedding: Embedding, file: str, size: int, logits: int | None) -> tuple[int | None, list[Problem]]:

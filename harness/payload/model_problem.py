@@ -1,10 +1,11 @@
-"""What can be wrong with a model folder, one finding each."""
+"""What can be wrong with a model folder or a bundle, one finding each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from harness.core.reasons import Reason
+from harness.payload.bundle_checks import BUNDLE_CHECKS
 
 #: How to go on with a file that is not whole: whatever brought it has to bring it again.
 GET_AGAIN = "export or download the model again"
@@ -30,6 +31,10 @@ CHECKS = {
     "tokenizer_too_small": "the tokenizer knows far fewer tokens than the model",
     "special_id_beyond": "a special token is beyond the model's tokens",
     "special_word_unknown": "the chat template's first or last word is no token",
+    "graph_too_big": "a graph is larger than MNN can read",
+    "engine_too_old": "the engine does not know something that the model has",
+    "engine_older_than_model": "the model was exported by a newer MNN than the engine",
+    "does_not_fit": "the model needs more memory than there is",
     "pin_differs": "a file is not as it was when the model was pinned",
     "pin_unreadable": "the pin itself is broken",
 }
@@ -40,11 +45,11 @@ class Problem:
     """One finding.
 
     Attributes:
-        check: which of :data:`CHECKS` found it.
+        check: which of :data:`CHECKS` or, for a bundle, of ``BUNDLE_CHECKS`` found it.
         detail: which file and what about it.
         fix: what to do.
-        warning: it is suspicious, but a model that is right may look like this.
-        reason: with which a run ends that wants to use the model.
+        warning: it is suspicious, but what is right may look like this.
+        reason: with which a run ends that wants to use the model or the bundle.
     """
 
     check: str
@@ -54,7 +59,7 @@ class Problem:
     reason: Reason = Reason.MODEL_INCOMPLETE
 
     def __post_init__(self) -> None:
-        if self.check not in CHECKS:
+        if self.check not in CHECKS and self.check not in BUNDLE_CHECKS:
             raise ValueError(f"no check is called {self.check!r}")
 
     @property

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import ConfigError, ModelIncompleteError
 from harness.core.reasons import Reason
+from harness.payload.engine_needs import EngineNeed, check_engine, engine_needs
 from harness.payload.folder import PayloadFolder, read_folder
 from harness.payload.model_check import ModelCheck, check_model
+from harness.payload.model_memory import WAYS_OUT, Use, cannot_fit, needs_64_bit, needs_of
 from harness.payload.model_pins import check_pin, pin_file, read_pin
 from harness.payload.model_problem import Problem
+from harness.payload.model_quant import Quantization, read_quantization
+from harness.payload.model_shape import ModelShape, shape_of
 from harness.payload.models_fetch import KNOWN, SHIPPED, known_models, model_path
 from harness.payload.models_place import kept_models, place_of
 
@@ -28,7 +32,7 @@ class ModelFolder:
         name: of the folder.
         folder: its files with their hashes.
         weight_bytes: in all files that hold weights.
-        quant_bits: bits a weight has, as llmexport notes them; ``None`` when it did not.
+        quant_bits: bits that most weights have; ``None`` when nothing tells.
         pinned: whether the files were compared with a pin, and are as it says.
         read_per_token_bytes: bytes of the language model's weight file that each decoded token reads, as the file
             stores them: every piece that the graph names, once, so a tied last layer counts and an embedding that is
@@ -36,6 +40,8 @@ class ModelFolder:
         read_per_token_why: why that is ``None``, else empty.
         engine_version: of MNN's converter that wrote the graph, where it says.
         warnings: what is suspicious about it, for people.
+        shape: what decides how much memory it takes, ``None`` where nobody looked.
+        engine_needs: what it has that not every MNN knows.
     """
 
     name: str
@@ -47,6 +53,8 @@ class ModelFolder:
     read_per_token_why: str = "nobody looked"
     engine_version: str | None = None
     warnings: tuple[str, ...] = ()
+    shape: ModelShape | None = None
+    engine_needs: tuple[EngineNeed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,11 @@ def find_model(name_or_dir: str) -> Path:
     Raises:
         ConfigError: there is none; the message says how to get it.
     """
+    if name_or_dir.startswith("hf:"):
+        raise ConfigError(
+            f"{name_or_dir} is where a model can be fetched from, not one that is here",
+            remedy=f"run: mnn-farm models fetch {name_or_dir}, then give its name",
+        )
     if "/" not in name_or_dir and not Path(name_or_dir).is_dir():
         here = model_path(name_or_dir)
         if here is not None:
@@ -119,8 +132,16 @@ def read_unpinned(path: Path) -> ModelFolder:
     return _model_of(check, read_folder(check.path), pinned=False)
 
 
-def verify_model(path: Path) -> ModelReport:
+def verify_model(
+    path: Path, *, tokens: int | None = None, memory_bytes: int | None = None, engine_version: str | None = None
+) -> ModelReport:
     """Return all that is wrong with a model folder, not only the first, and its facts as far as they are known.
+
+    Args:
+        path: the folder.
+        tokens: of prompt, answer and history together, for which its memory is estimated.
+        memory_bytes: of the phone that it must fit into; ``None``: it is only estimated.
+        engine_version: of the engine that must run it; ``None``: any.
 
     Raises:
         ConfigError: it is no folder.
@@ -146,12 +167,36 @@ def verify_model(path: Path) -> ModelReport:
         facts |= {
             "weight_bytes": model.weight_bytes,
             "quant_bits": model.quant_bits,
+            "quant_block": _quantization(check).block,
             "read_per_token_bytes": model.read_per_token_bytes,
             "vocabulary": check.rows,
             "tokenizer_tokens": check.tokenizer.tokens if check.tokenizer is not None else None,
             "engine_version": model.engine_version,
+            "engine_needed": model.engine_needs[0].since if model.engine_needs else None,
         }
+        problems += _check_memory(check, facts, tokens, memory_bytes)
+    if engine_version is not None:
+        problems += check_engine(check, engine_version)
     return ModelReport(tuple(problems), facts)
+
+
+def _check_memory(
+    check: ModelCheck, facts: dict[str, Any], tokens: int | None, memory_bytes: int | None
+) -> Iterator[Problem]:
+    """Estimate the memory that a model takes as its configuration has it, and hold it against a phone's."""
+    shape = shape_of(check)
+    if shape is None:
+        return
+    use = Use.of_config(check.config, tokens)
+    needs = needs_of(shape, use)
+    facts |= {
+        "needs_bytes": [needs.total.low, needs.total.high],
+        "needs_for_tokens": use.tokens,
+        "needs_64_bit": needs_64_bit(shape, use),
+    }
+    too_big = cannot_fit(needs, memory_bytes) if memory_bytes is not None else None
+    if too_big is not None:
+        yield Problem("does_not_fit", f"{check.path}: {too_big}", WAYS_OUT, reason=Reason.MODEL_TOO_BIG)
 
 
 def _folder(path: Path) -> Path:
@@ -183,6 +228,8 @@ def _get_again(folder: Path) -> str:
         if name in KNOWN:
             return f"run: mnn-farm models fetch {name} --again"
         pin = read_pin(folder)
+        if pin is not None and pin.source.startswith("hf:"):
+            return f"run: mnn-farm models fetch {pin.source} --name {name} --again"
         return f"run: mnn-farm models import {pin.source if pin else 'DIR'} --name {name} --replace"
     if name in SHIPPED and folder == model_path(name):
         return "install mnn-farm again"
@@ -196,12 +243,14 @@ def _model_of(check: ModelCheck, content: PayloadFolder, *, pinned: bool) -> Mod
         name=check.path.name,
         folder=content,
         weight_bytes=weights or check.files["llm_weight"].stat().st_size,
-        quant_bits=_quant_bits(check),
+        quant_bits=_quantization(check).bits,
         pinned=pinned,
         read_per_token_bytes=read_bytes,
         read_per_token_why=why,
         engine_version=check.engine_version,
         warnings=tuple(f"{problem.detail}: {problem.fix}" for problem in check.problems if problem.warning),
+        shape=shape_of(check),
+        engine_needs=engine_needs(check),
     )
 
 
@@ -215,9 +264,17 @@ def _read_per_token(check: ModelCheck) -> tuple[int | None, str]:
     return check.graph.weight_bytes, ""
 
 
-def _quant_bits(check: ModelCheck) -> int | None:
+def _quantization(check: ModelCheck) -> Quantization:
+    """Return bits and block as llmexport notes them, else as most layers have them."""
+    read = Quantization()
+    if check.graph is not None and "llm_weight" in check.files:
+        read = read_quantization(check.graph, check.files["llm_weight"])
+    return Quantization(_noted(check, "quant_bit", read.bits), _noted(check, "quant_block", read.block))
+
+
+def _noted(check: ModelCheck, key: str, otherwise: int | None) -> int | None:
     for config in (check.export_args, check.config):
-        bits = config.get("quant_bit")
-        if type(bits) is int:
-            return bits
-    return None
+        value = config.get(key)
+        if type(value) is int:
+            return value
+    return otherwise

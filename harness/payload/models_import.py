@@ -6,14 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.core.errors import ConfigError, HostError
-from harness.payload.folder import PayloadFolder, read_folder
+from harness.payload.folder import copy_folder, read_folder
 from harness.payload.model_pins import pin_file, write_pin
 from harness.payload.models import read_model, read_unpinned
 from harness.payload.models_fetch import known_models
 from harness.payload.models_place import check_name, keep, kept_models, place_of, scratch_of
-
-_CHUNK_BYTES = 1024 * 1024
-_ZEROS = bytes(_CHUNK_BYTES)
 
 
 def import_model(source: Path, name: str, *, replace: bool, say: Callable[[str], None]) -> Path:
@@ -61,17 +58,3 @@ def pin_in_place(folder: Path) -> Path:
     model = read_unpinned(folder)
     write_pin(folder, model.folder, str(folder.resolve()), model.engine_version)
     return pin_file(folder)
-
-
-def copy_folder(folder: PayloadFolder, target: Path) -> None:
-    """Copy a folder; runs of zeros become holes, so that a sparse file stays as small as it is."""
-    for file in folder.files:
-        copy = target / file.path
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with (folder.root / file.path).open("rb") as source, copy.open("wb") as sink:
-            while chunk := source.read(_CHUNK_BYTES):
-                if chunk == _ZEROS[: len(chunk)]:
-                    sink.seek(len(chunk), 1)
-                else:
-                    sink.write(chunk)
-            sink.truncate(source.tell())

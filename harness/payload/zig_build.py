@@ -39,11 +39,17 @@ class CProgram:
         name: what it is called, in the cache and in messages.
         source_dir: the folder of its ``*.c`` and ``*.h``.
         define: the macro that carries the hash of its source, so that the program can tell what it was made from.
+        shared: further folders of source, which other programs are made of as well.
     """
 
     name: str
     source_dir: Path
     define: str
+    shared: tuple[Path, ...] = ()
+
+    def folders(self) -> tuple[Path, ...]:
+        """Return all folders of source."""
+        return (self.source_dir, *self.shared)
 
     def source_hash(self) -> str:
         """Return the SHA-256 of names and contents of the source.
@@ -52,15 +58,14 @@ class CProgram:
             HostError: the source is not there.
         """
         digest = hashlib.sha256()
-        files = sorted((*self.source_dir.glob("*.c"), *self.source_dir.glob("*.h")), key=lambda path: path.name)
-        if not files:
-            raise HostError(
-                f"the source of {self.name} is missing in {self.source_dir}", remedy="install mnn-farm again"
-            )
-        for path in files:
-            content = path.read_bytes()
-            digest.update(f"{path.name}\0{len(content)}\0".encode())
-            digest.update(content)
+        for number, folder in enumerate(self.folders()):
+            files = sorted((*folder.glob("*.c"), *folder.glob("*.h")), key=lambda path: path.name)
+            if not files:
+                raise HostError(f"the source of {self.name} is missing in {folder}", remedy="install mnn-farm again")
+            for path in files:
+                content = path.read_bytes()
+                digest.update(f"{number}/{path.name}\0{len(content)}\0".encode())
+                digest.update(content)
         return digest.hexdigest()
 
     def build_key(self) -> str:
@@ -107,10 +112,11 @@ def build(program: CProgram, abi: str, *, progress: Callable[[str], None] | None
 
 def compile_command(program: CProgram, abi: str, output: Path) -> list[str]:
     """Return the compiler's command line."""
-    files = [str(path) for path in sorted(program.source_dir.glob("*.c"))]
+    files = [str(path) for folder in program.folders() for path in sorted(folder.glob("*.c"))]
+    includes = [word for folder in program.shared for word in ("-iquote", str(folder))]
     defines = [f'-D{program.define}="{program.source_hash()}"']
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", ZIG_TARGETS[abi]]
-    return [*zig, *FLAGS, *defines, *files, "-o", str(output)]
+    return [*zig, *FLAGS, *defines, *includes, *files, "-o", str(output)]
 
 
 def compile_environment() -> dict[str, str]:

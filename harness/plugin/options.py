@@ -14,6 +14,7 @@ import pytest
 from harness.core.errors import ConfigError
 from harness.payload.bundle import Bundle, best_bundle, default_bundle, read_bundle
 from harness.payload.bundle_manifest import Target
+from harness.payload.bundles_place import find_bundle
 from harness.payload.models import ModelFolder, find_model, read_model
 from harness.plan.golden import golden_names, with_golden
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
@@ -71,7 +72,7 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         help="MNN model folder (with config.json) or a name known to `mnn-farm models`; again for more",
     )
-    group.addoption("--bundle", metavar="DIR", help="device binaries (default: those that come with mnn-farm)")
+    group.addoption("--bundle", metavar="NAME|DIR", help="device binaries (default: those that come with mnn-farm)")
     group.addoption(
         "--run-dir",
         metavar="DIR",
@@ -259,7 +260,7 @@ def _bundles(given: str | None, head: RunInfo | None, plan: Plan) -> tuple[Bundl
     ours = default_bundle()
     there = Path(head.bundle.folder) if head is not None and head.bundle is not None else None
     if given:
-        found: list[Bundle] = [read_bundle(Path(given))]
+        found: list[Bundle] = [read_bundle(find_bundle(given))]
     elif there is not None and there.is_dir() and there.resolve() != ours.folder.root.resolve():
         found = [read_bundle(there)]
     else:

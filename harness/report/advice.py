@@ -66,13 +66,15 @@ ADVICE: Final[dict[Reason, str]] = {
     Reason.HOST_DISK_FULL: "Make room on this computer (old runs lie below reports/) and run again with `--resume`.",
     Reason.BAD_PLAN: "Mend the plan as the detail says.",
     Reason.MODEL_INCOMPLETE: "Fetch or convert the model again; `mnn-farm models verify` names the missing file.",
-    Reason.BUNDLE_MISMATCH: "Take runner and engine libraries from one and the same build.",
+    Reason.BUNDLE_MISMATCH: "Take runner and engine libraries from one build, of an MNN as new as the one that "
+    "exported the model.",
     Reason.HARNESS_ERROR: "Send us the detail and the raw folder; it is not the phone's or the model's fault.",
     Reason.BACKEND_NOT_BUILT: "Nothing to mend if it is not wanted; else import binaries built with this backend.",
     Reason.BACKEND_MISSING_ON_PHONE: "Nothing to mend: this phone has no such driver. Use the CPU on it.",
     Reason.ABI_MISMATCH: "Bring device binaries built for this ABI and name them with `--bundle`.",
     Reason.ISA_MISMATCH: "Import device binaries built without the missing CPU feature.",
-    Reason.MODEL_TOO_BIG: "Use a smaller model or fewer bits on phones with this much memory.",
+    Reason.MODEL_TOO_BIG: "Use a smaller model or fewer bits on phones with this much memory; docs/models.md lists "
+    "what else helps.",
     Reason.OP_UNSUPPORTED: "Use the CPU for this model, or export it without the operator named in the detail.",
     Reason.LOW_BATTERY: "Charge the phone, then run again with `--resume`.",
     Reason.TOO_HOT: "Let the phone cool, then run again; raise `timeout_s` under `[cool]` if need be.",

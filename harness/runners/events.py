@@ -58,9 +58,10 @@ class Generation(_Event):
 
     ``margins``, where asked for, holds for every token the ones that came nearest and how far behind their logits were.
     ``pieces`` are the bytes of the tokens in it and in the margins, in hexadecimal.
-    A ``check`` is generated for its text alone, by another program of the same build. ``begun_ns`` is when the prompt
-    was submitted, by the clock of the probe's samples, ``first_token_ns`` when the first token came, where only that is
-    known; ``rss_bytes`` was held at the end.
+    ``first_logits`` are the largest logits of the first token, stop tokens among them. A ``check`` is generated for
+    its text alone, by another program of the same build. ``begun_ns`` is when the prompt was submitted, by the clock of
+    the probe's samples, ``first_token_ns`` when the first token came, where only that is known; ``rss_bytes`` was held
+    at the end.
     """
 
     index: int
@@ -79,6 +80,7 @@ class Generation(_Event):
     question: str | None = None
     margins: tuple[tuple[tuple[int, float], ...], ...] = ()
     pieces: dict[int, str] = Field(default_factory=dict)
+    first_logits: tuple[tuple[int, float], ...] = ()
     engine_prefill_ms: Milliseconds | None = None
     engine_decode_ms: Milliseconds | None = None
     begun_ns: int | None = None

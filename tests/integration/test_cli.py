@@ -41,6 +41,10 @@ def test_it_says_its_version() -> None:
         ("models", "import"),
         ("models", "verify"),
         ("models", "check"),
+        ("bins", "inspect"),
+        ("bins", "import"),
+        ("bins", "list"),
+        ("bins", "build"),
     ],
 )
 def test_every_verb_has_help_with_an_example(verb: tuple[str, ...]) -> None:

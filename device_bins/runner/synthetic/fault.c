@@ -35,17 +35,17 @@ static void die_by(int number) {
     raise(number);
 }
 
-static void print_garbage(void) {
+static void print_garbage(int events_fd) {
     char bytes[GARBAGE_BYTES];
     unsigned seed = 12345;
     for (size_t i = 0; i < sizeof bytes; i++) {
         seed = seed * 1103515245u + 12345u;
         bytes[i] = (char)(seed >> 16);
     }
-    write_all(STDOUT_FILENO, bytes, sizeof bytes);
+    write_all(events_fd, bytes, sizeof bytes);
 }
 
-void commit_fault(const struct order *order) {
+void commit_fault(const struct order *order, int events_fd) {
     switch (order->fault) {
     case HANG:
         for (;;) pause();
@@ -55,7 +55,7 @@ void commit_fault(const struct order *order) {
     case EXIT:
         _exit((int)order->exit_code);
     case GARBAGE:
-        print_garbage();
+        print_garbage(events_fd);
         _exit((int)order->exit_code);
     default:
         break;

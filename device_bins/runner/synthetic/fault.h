@@ -5,6 +5,6 @@
 #include "order.h"
 
 /* Die as ordered. Returns only for those faults that spoil a line instead (NON_UTF8, TRUNCATE) and for ERROR. */
-void commit_fault(const struct order *order);
+void commit_fault(const struct order *order, int events_fd);
 
 #endif

@@ -1,23 +1,10 @@
 #include "memory.h"
 
-#include <fcntl.h>
+#include "process.h"
+
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int64_t resident_bytes(void) {
-    char text[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (got <= 0) return -1;
-    text[got] = '\0';
-    const char *second = strchr(text, ' ');
-    return second ? strtoll(second, NULL, 10) * sysconf(_SC_PAGESIZE) : -1;
-}
 
 bool take_memory(int64_t bytes) {
     if (bytes <= 0) return true;

@@ -5,9 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What this process holds now, in bytes; -1 where /proc may not be read. */
-int64_t resident_bytes(void);
-
 /* Touch so many bytes and keep them. */
 bool take_memory(int64_t bytes);
 

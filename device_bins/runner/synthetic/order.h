@@ -1,43 +1,21 @@
-/* What was ordered: farm_runner's own options, and the known truth of --synthetic. */
+/* What was ordered: the known truth of --synthetic. */
 #ifndef SYNTHETIC_ORDER_H
 #define SYNTHETIC_ORDER_H
 
+#include "engine.h"
 #include "pace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_WORDS = 64, MAX_IDS = 512, MAX_QUESTIONS = 1024 };
-
-enum stage { START, LOAD, PREFILL, DECODE, END };
+enum { MAX_WORDS = 64, MAX_IDS = 512, LARGEST_ID = 262143 };
 
 enum fault { NO_FAULT, HANG, SIGNAL, EXIT, ERROR, GARBAGE, NON_UTF8, TRUNCATE };
 
-struct question {
-    const char *text;     /* a piece of JSON (with its quotes) when `raw_length` is set, else plain text */
-    size_t raw_length;
-    int64_t tokens;
-};
-
-struct pair {
-    const char *key; /* KEY=VALUE, as given */
-    size_t key_length;
-    const char *value;
-};
+enum spoilt { FINE, NOT_A_NUMBER, INFINITE, ZERO };
 
 struct order {
-    const char *model, *backend, *precision, *memory;
-    int64_t threads, prompt_tokens, context_tokens, generate_tokens, warmups, repeats, ask_tokens;
-    int64_t max_repeats, load_rounds;
-    int64_t duration_ns; /* 0: as many as `repeats` says */
-    double cv_limit;     /* 0: none */
-    bool require_backend;
-    struct pair engine[MAX_WORDS];
-    size_t engine_count;
-    struct question asks[MAX_QUESTIONS];
-    size_t ask_count;
-    /* --synthetic */
     struct pair given[MAX_WORDS];
     size_t given_count;
     enum mode mode;
@@ -48,12 +26,13 @@ struct order {
     int64_t noisy_generations; /* so many of them; 0: all */
     int64_t peak_bytes, leak_bytes;
     const char *text, *answer;
-    int64_t token_ids[MAX_IDS];
-    size_t id_count;
+    struct ids token_ids, stops;
+    enum spoilt logits;
     int64_t eos_after; /* 0: none */
     int64_t short_by;
+    int64_t check_model;
     const char *backend_actual, *strength, *proof;
-    bool fallback_marker;
+    int64_t fallback_marker;
     enum fault fault;
     int signal_number;
     int64_t exit_code;
@@ -61,7 +40,17 @@ struct order {
     int64_t at_generation;
 };
 
-/* Read the command line. Returns 0, or 2 after a sentence on stderr. */
-int read_order(struct order *order, int count, char **words);
+/* Before anything is ordered. */
+#define USUAL_ORDER                                                                                              \
+    {                                                                                                            \
+        .load_ns = 20000000, .prefill_ns = -1, .prefill_token_ns = -1, .first_token_ns = 100000,                 \
+        .token_ns = 2000000, .slow_after_ns = -1, .slow_factor = 1.0, .at = DECODE                               \
+    }
+
+/* Read one KEY=VALUE. Returns 0, or 2 after a sentence on stderr. */
+int read_order(struct order *order, const char *word);
+
+/* After the last one: what follows from what was not said. */
+void settle_order(struct order *order);
 
 #endif

@@ -1,5 +1,7 @@
 #include "pace.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -11,8 +13,6 @@ static int64_t read_ns(clockid_t clock) {
     clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
-
-int64_t now_ns(void) { return read_ns(CLOCK_MONOTONIC); }
 
 void pace_prepare(void) { (void)prctl(PR_SET_TIMERSLACK, 1UL); }
 

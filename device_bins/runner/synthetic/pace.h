@@ -16,8 +16,6 @@ struct pace {
     int64_t ahead_ns; /* how far the schedule has gone */
 };
 
-int64_t now_ns(void);
-
 /* Ask the kernel to wake this thread when told, not up to 50 us later. */
 void pace_prepare(void);
 

@@ -172,6 +172,17 @@ def test_the_record_tells_whether_the_model_was_held_against_its_pin(
     assert here.run().model.pinned is pinned
 
 
+@pytest.mark.parametrize(("version", "codes"), [("9.0.0", ["engine_older_than_model"]), ("3.6.1", []), (None, [])])
+def test_the_record_says_that_the_engine_is_older_than_the_model(
+    make: ModuleType, session: Callable[..., Any], version: str | None, codes: list[str]
+) -> None:
+    here = session(make.run(make.lines(make.events())))  # whose engine is 3.6.1
+    here.session.context.models["toy"] = replace(model(), engine_version=version)
+    record = here.run()
+    assert [found.code for found in record.findings if found.severity == "warning"] == codes
+    assert record.verdict is Verdict.OK
+
+
 def test_the_raw_output_lies_where_the_record_says(make: ModuleType, session: Callable[..., Any]) -> None:
     here = session(make.run(make.lines(make.events()), b"chatter\n"))
     raw = here.folder.path / here.run().raw

@@ -55,7 +55,7 @@ def test_nothing_speaks_against_an_ordinary_cell(make: ModuleType) -> None:
         ({"backend": "vulkan", "manifest": {"backends": ["cpu"]}}, Reason.BACKEND_NOT_BUILT, "bundle toy has cpu"),
         ({"backend": "opencl"}, Reason.BACKEND_MISSING_ON_PHONE, "no OpenCL driver on this phone"),
         ({"backend": "vulkan"}, Reason.BACKEND_MISSING_ON_PHONE, "no Vulkan driver on this phone"),
-        ({"weights": 9 << 30}, Reason.MODEL_TOO_BIG, "the phone has 8589934592 of memory"),
+        ({"weights": 9 << 30}, Reason.MODEL_TOO_BIG, "9.66 GB of weights, the phone has 8.59 GB of memory"),
     ],
 )
 def test_what_cannot_run_is_ruled_out_and_says_why(make: ModuleType, case: Any, reason: Reason, says: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from harness.core.errors import (
     AdbFailedError,
+    BundleError,
     ConfigError,
     DeadlineError,
     FarmError,
@@ -30,6 +31,7 @@ ONE_OF_EACH: list[FarmError] = [
     FarmError("it broke", remedy="mend it", reason=Reason.BUSY),
     ConfigError("no such plan", remedy="name one"),
     ModelIncompleteError("no weights"),
+    BundleError("archive_unsafe", "leads out", remedy="pack it again"),
     ModelRunError("not resized", reason=Reason.LOAD_ERROR),
     HostError("no adb"),
     HarnessError("our bug"),
@@ -80,6 +82,7 @@ def test_errors_cross_process_borders_whole(error: FarmError, protocol: int) -> 
             "it broke: mend it",
             "no such plan: name one",
             "no weights",
+            "leads out: pack it again",
             "not resized",
             "no adb",
             "our bug",
@@ -96,9 +99,9 @@ def test_errors_cross_process_borders_whole(error: FarmError, protocol: int) -> 
             "toy-1: no run",
         ],
         [
-            "busy", "bad_plan", "model_incomplete", "load_error", "adb_error", "harness_error", "adb_error",
-            "link_stalled", "device_lost", "device_offline", "unauthorized", "link_stalled", "adb_error", "adb_error",
-            "no_space", "noexec", "adb_error",
+            "busy", "bad_plan", "model_incomplete", "bundle_mismatch", "load_error", "adb_error", "harness_error",
+            "adb_error", "link_stalled", "device_lost", "device_offline", "unauthorized", "link_stalled", "adb_error",
+            "adb_error", "no_space", "noexec", "adb_error",
         ],
         strict=True,
     )),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import ConfigError
-from harness.core.toml import read_toml
+from harness.core.toml import format_toml, read_toml
 
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
@@ -38,3 +38,26 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
         read_toml(tmp_path / "nothing.toml")
     with pytest.raises(ConfigError, match=r"cannot be read \(Is a directory\)"):
         read_toml(tmp_path)
+
+
+WHOLE = {
+    "schema": 1,
+    "name": 'say "x" \\ \x7f\t\n é 😀',
+    "yes": True,
+    "half": 0.5,
+    "files": ["a", "b"],
+    "none": [],
+    "programs": {"llm_bench": "bin/llm_bench"},
+    "variants": [{"abi": "arm64-v8a", "pins": {"libMNN.so": "ab", 'odd "key"]': "cd"}}, {"abi": "x86", "pins": {}}],
+}
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(format_toml(WHOLE | {"unknown": None}), encoding="utf-8")
+    assert read_toml(tmp_path / "x.toml") == WHOLE
+
+
+def test_tables_come_after_what_is_no_table() -> None:
+    assert format_toml({"t": {"a": 1, "u": {"b": [2]}}, "v": [{"c": "d"}], "e": False}) == (
+        'e = false\n\n[t]\na = 1\n\n[t.u]\nb = [2]\n\n[[v]]\nc = "d"\n'
+    )

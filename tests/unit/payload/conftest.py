@@ -161,3 +161,15 @@ def signals_not_default() -> Callable[[list[str]], tuple[int, int]]:
 def kit(load_module: Callable[[Path], ModuleType]) -> ModuleType:
     """The builder of graphs, tokenizers and toy models."""
     return load_module(Path(__file__).with_name("models_kit.py"))
+
+
+@pytest.fixture(scope="session")
+def apk_kit(load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    """The writer of manifests, APKs and AABs."""
+    return load_module(Path(__file__).with_name("apk_kit.py"))
+
+
+@pytest.fixture(scope="session")
+def elf_kit(load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    """The writer of ELF files and bundles of them."""
+    return load_module(Path(__file__).with_name("elf_kit.py"))

@@ -86,8 +86,10 @@ def convolution(
     return {0: {10: ("<i", outputs), 11: ("<i", inputs)}, 3: quantized, 6: ("q", list(external))}
 
 
-def op(kind: int, main: Mapping[int, Field] | None, name: bytes, reads: Sequence[int], makes: int) -> dict[int, Field]:
-    fields = {0: ("i", list(reads)), 1: ("<B", kind), 2: main, 3: name, 4: ("i", [makes])}
+def op(
+    kind: int, main: Mapping[int, Field] | None, name: bytes, reads: Sequence[int], *makes: int, type_: int = 0
+) -> dict[int, Field]:
+    fields = {0: ("i", list(reads)), 1: ("<B", kind), 2: main, 3: name, 4: ("i", list(makes)), 5: ("<i", type_)}
     return {n: value for n, value in fields.items() if value is not None}
 
 
@@ -117,7 +119,7 @@ def head(layer: dict[int, Field] | None = None) -> list[dict[int, Field]]:
     """Input, the layer of the logits, and two operators that only pass them on."""
     layer = layer or convolution([0, len(LAYER), len(SCALES), 0, 0])
     return [
-        op(21, {}, b"input", [], 0),
+        op(21, {}, b"input", [], 0, type_=34),
         op(9, layer, b"/lm/lm_head/Linear", [0], 2),
         op(66, {}, b"convert", [2], 3),
         op(55, {}, b"reshape", [3, 1], 4),

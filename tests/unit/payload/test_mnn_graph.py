@@ -20,7 +20,9 @@ def test_a_graph_says_what_its_weight_file_must_have_and_how_many_tokens_it_know
         weight_bytes=517,
         logits=32,
         experts=0,
-        layers=(Layer("/lm/lm_head/Linear", 0, 256, False),),
+        layers=(Layer("/lm/lm_head/Linear", 0, 517, 8, 32, False, 64),),
+        inputs=("input",),
+        operators=frozenset([0, 34]),
     )
 
 
@@ -115,11 +117,11 @@ def test_a_piece_at_a_negative_place_is_refused(kit: ModuleType) -> None:
     ],
 )
 def test_a_layer_knows_its_own_beginning(head: bytes, fits: bool) -> None:
-    assert Layer("x", 0, 256, wide=False).begins(head) is fits
+    assert Layer("x", 0, 300, 8, 32, wide=False).begins(head) is fits
 
 
 def test_a_wide_layer_writes_its_shape_in_32_bits(kit: ModuleType) -> None:
     wide = read_graph(kit.graph(kit.head(kit.convolution([0, 9], 100_000, 2, wide=True)))).layers[0]
-    assert wide == Layer("/lm/lm_head/Linear", 0, 200_000, wide=True)
+    assert wide == Layer("/lm/lm_head/Linear", 0, 9, 100_000, 2, wide=True)
     assert wide.begins(b"\x02\x02\0\0\0\xa0\x86\x01\0")
     assert read_graph(kit.graph(kit.head(kit.convolution([0, 9], kind=3)))).layers == ()

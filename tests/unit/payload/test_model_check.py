@@ -41,11 +41,16 @@ def test_a_whole_model_has_no_problems_and_its_facts(kit: ModuleType, tmp_path: 
         "pinned": False,
         "pin": None,
         "weight_bytes": 517,
-        "quant_bits": None,
+        "quant_bits": 7,
+        "quant_block": 4,
         "read_per_token_bytes": 517,
         "vocabulary": 32,
         "tokenizer_tokens": 32,
         "engine_version": "3.6.1",
+        "engine_needed": "3.6.0",
+        "needs_bytes": [3017456, 81375858],
+        "needs_for_tokens": 640,
+        "needs_64_bit": False,
     }
 
 

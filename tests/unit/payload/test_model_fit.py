@@ -22,12 +22,12 @@ def told(found: MnnTokenizer, rows: int, **config: Any) -> list[tuple[str, str]]
 @pytest.mark.parametrize(
     ("config", "embedding"),
     [
-        ({"hidden_size": 8, "tie_embeddings": TIED}, Embedding("llm_weight", 580, 50, None)),
-        ({"hidden_size": 8, "tie_embeddings": [100, 500, 80, 4, 64]}, Embedding("llm_weight", 580, 100, None)),
-        ({"hidden_size": 8, "tie_embeddings": [100, 500, 80, 4, 64, 1]}, Embedding("llm_weight", 580, 100, None)),
+        ({"hidden_size": 8, "tie_embeddings": TIED}, Embedding("llm_weight", 580, 50, None, 80)),
+        ({"hidden_size": 8, "tie_embeddings": [100, 500, 80, 4, 64]}, Embedding("llm_weight", 580, 100, None, 80)),
+        ({"hidden_size": 8, "tie_embeddings": [100, 500, 80, 4, 64, 1]}, Embedding("llm_weight", 580, 100, None, 80)),
         (
             {"hidden_size": 8, "tie_embeddings": {**TIED, "weight_offset": 0, "alpha_offset": 400}},
-            Embedding("embedding_file", 480, 50, None),
+            Embedding("embedding_file", 480, 50, None, 80),
         ),
         ({"hidden_size": 8}, Embedding("embedding_file", 1, None, 16)),
         ({"hidden_size": 8, "tie_embeddings": [1]}, Embedding("embedding_file", 1, None, 16)),

@@ -10,10 +10,10 @@ from types import ModuleType
 import pytest
 
 from harness.core.errors import ConfigError, HostError, ModelIncompleteError
-from harness.payload.folder import read_folder
+from harness.payload.folder import copy_folder, read_folder
 from harness.payload.model_pins import pin_file, read_pin
 from harness.payload.models import find_model, here_models, read_model, verify_model
-from harness.payload.models_import import copy_folder, import_model, pin_in_place
+from harness.payload.models_import import import_model, pin_in_place
 
 Import = Callable[..., Path]
 

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from harness.core.errors import ConfigError, ModelIncompleteError
+from harness.payload.engine_needs import engine_needs
+from harness.payload.model_check import check_model
+from harness.payload.model_shape import shape_of
 from harness.payload.models import ModelFolder, find_model, read_model
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 99\n"
@@ -24,12 +27,14 @@ def test_a_whole_model_is_read(model: Path) -> None:
         name="toy",
         folder=found.folder,
         weight_bytes=517,
-        quant_bits=None,
+        quant_bits=7,
         pinned=False,
         read_per_token_bytes=517,
         read_per_token_why="",
         engine_version="3.6.1",
         warnings=(),
+        shape=shape_of(check_model(model)),
+        engine_needs=engine_needs(check_model(model)),
     )
     assert tuple(file.path for file in found.folder.files) == FILES
 
@@ -38,12 +43,12 @@ def test_a_whole_model_is_read(model: Path) -> None:
     ("name", "content", "bits"),
     [
         ("export_args.json", b'{"quant_bit": 8}', 8),
-        ("export_args.json", b'{"quant_bit": "4"}', None),
-        ("export_args.json", b'{"quant_bit": true}', None),
-        ("export_args.json", b"{", None),
+        ("export_args.json", b'{"quant_bit": "4"}', 7),
+        ("export_args.json", b'{"quant_bit": true}', 7),
+        ("export_args.json", b"{", 7),
     ],
 )
-def test_the_bits_of_a_weight_are_those_the_exporter_noted(
+def test_the_bits_of_a_weight_are_those_the_exporter_noted_else_those_of_the_layers(
     model: Path, name: str, content: bytes, bits: int | None
 ) -> None:
     (model / name).write_bytes(content)
@@ -122,7 +127,7 @@ def test_a_name_that_leads_nowhere_is_refused(
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"\xff"])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"3", b"\xff"])
 def test_a_configuration_that_is_no_json_object_is_refused(model: Path, content: bytes) -> None:
     (model / "config.json").write_bytes(content)
     with pytest.raises(ConfigError, match=r"config\.json (cannot be read as JSON|holds no JSON object)") as caught:

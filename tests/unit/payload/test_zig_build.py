@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from harness.payload.zig_build import FLAGS, ZIG_TARGETS, CProgram, build, compi
 ELF_MACHINES = {"arm64-v8a": 183, "armeabi-v7a": 40, "x86_64": 62}
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 LARGEST_PAGE = 16384
-SYNTHETIC = CProgram("synthetic", data_root() / "device_bins" / "runner" / "synthetic", "SYNTHETIC_SOURCE")
+RUNNERS = data_root() / "device_bins" / "runner"
+SYNTHETIC = CProgram("synthetic", RUNNERS / "synthetic", "SYNTHETIC_SOURCE", (RUNNERS / "core",))
 PROGRAMS = [probe_program(), SYNTHETIC]
 EVERY = [pytest.param(program, abi, id=f"{program.name}-{abi}") for program in PROGRAMS for abi in sorted(ZIG_TARGETS)]
 
@@ -56,7 +58,7 @@ def test_the_source_has_no_warnings(program: CProgram, abi: str, tmp_path: Path)
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_files_of_c_are_short(program: CProgram) -> None:
-    lengths = {path.name: path.read_text().count("\n") for path in program.source_dir.glob("*.[ch]")}
+    lengths = {path: path.read_text().count("\n") for folder in program.folders() for path in folder.glob("*.[ch]")}
     assert {name: length for name, length in lengths.items() if length > 450} == {}
 
 
@@ -75,7 +77,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def own(tmp_path: Path) -> CProgram:
     copy = tmp_path / "source"
     shutil.copytree(SYNTHETIC.source_dir, copy)
-    return CProgram("own", copy, "OWN_SOURCE")
+    return CProgram("own", copy, "OWN_SOURCE", SYNTHETIC.shared)
 
 
 def test_any_change_of_the_source_changes_its_hash(own: CProgram) -> None:
@@ -89,6 +91,14 @@ def test_any_change_of_the_source_changes_its_hash(own: CProgram) -> None:
     (own.source_dir / "notes.txt").write_text("not source")
     assert own.source_hash() == renamed
     assert len(renamed) == len(hashlib.sha256().hexdigest())
+
+
+def test_a_change_of_the_shared_source_changes_it_too(own: CProgram, tmp_path: Path) -> None:
+    core = Path(shutil.copytree(SYNTHETIC.shared[0], tmp_path / "core"))
+    copied = replace(own, shared=(core,))
+    assert copied.source_hash() == own.source_hash()
+    (core / "clock.c").write_bytes((core / "clock.c").read_bytes() + b"\n")
+    assert copied.source_hash() != own.source_hash()
 
 
 def test_other_options_of_the_compiler_make_another_program(own: CProgram, monkeypatch: pytest.MonkeyPatch) -> None:

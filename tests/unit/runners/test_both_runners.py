@@ -1,10 +1,7 @@
-"""What both runners, the twin over MNN and the synthetic one, do with the options that say how much to do."""
+"""What all runners do with the options that say how much to do."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,29 +9,16 @@ from typing import Any
 
 import pytest
 
-from harness.core.resources import data_root
-from harness.payload.bundle import read_bundle
-from harness.payload.bundle_manifest import Target
-from harness.payload.models_fetch import model_path
-
-RUNNERS = data_root() / "device_bins" / "runner"
 Run = Callable[..., "list[dict[str, Any]]"]
+AMOUNT = ("--prompt-tokens", "8", "--generate-tokens", "6")
 
 
-def program(name: str) -> list[str]:
-    if name == "farm_runner":
-        return [sys.executable, str(RUNNERS / "farm_runner.py"), "--model", str(model_path("tiny-llama"))]
-    payload = read_bundle(RUNNERS / "synthetic").payload(Target(("x86_64",)))
-    return [str(payload.root / payload.files[0].path), "--model", "none"]
-
-
-@pytest.fixture(params=["farm_runner", "synthetic"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+@pytest.fixture
+def run(runner: Any, tiny: Path, tmp_path: Path) -> Run:
     def ran(*options: str, code: int = 0) -> list[dict[str, Any]]:
-        argv = [*program(request.param), "--threads", "1", "--prompt-tokens", "8", "--generate-tokens", "6"]
-        done = subprocess.run([*argv, "--work-dir", str(tmp_path), *options], capture_output=True, timeout=60)
-        assert done.returncode == code, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()] or [{"stderr": done.stderr.decode()}]
+        done = runner.run(tiny, tmp_path, *AMOUNT, *options)
+        assert done.exit_code == code, done.stderr
+        return done.events or [{"stderr": done.stderr}]
 
     return ran
 
@@ -80,7 +64,7 @@ def test_history_is_computed_before_the_prompt_and_counts_apart(run: Run) -> Non
 
 
 def test_a_spread_above_the_limit_is_repeated_up_to_the_cap(run: Run) -> None:
-    # Times are never equal to a billionth: both runners spread more than that.
+    # Times are never equal to a billionth: all runners spread more than that.
     options = ("--warmups", "0", "--repeats", "3", "--cv-limit", "1e-9", "--max-repeats", "7")
     assert len(of(run(*options), kind="timed")) == 7
 
@@ -113,16 +97,3 @@ def test_a_wrong_amount_is_one_sentence_and_exit_code_2(run: Run, options: tuple
     said = run(*options, code=2)[0]["stderr"]
     assert says in said
     assert len(said.splitlines()) == 1
-
-
-def test_noise_is_as_ordered_and_ends_when_ordered() -> None:
-    argv = [*program("synthetic"), "--warmups", "0", "--repeats", "4", "--generate-tokens", "5"]
-    for order in ("prefill_ms=0", "first_token_ms=20", "token_ms=20", "noise=0.9", "noisy_generations=2"):
-        argv += ["--synthetic", order]
-    done = subprocess.run(argv, capture_output=True, timeout=60, check=True)
-    timed = of([json.loads(line) for line in done.stdout.splitlines()], kind="timed")
-    took_ms = [one["ttft_ms"] + sum(one["token_ms"]) for one in timed]
-    # A timer may ring late and never early.
-    assert [took >= ordered for took, ordered in zip(took_ms, (190, 10, 100, 100), strict=True)] == [True] * 4
-    assert took_ms[1] < min(took_ms[0], took_ms[2], took_ms[3])
-    assert max(took_ms[2:]) < took_ms[0]

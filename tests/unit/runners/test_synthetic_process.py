@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import resource
 import shutil
@@ -223,8 +224,8 @@ def test_a_false_backend_is_claimed_or_admitted_as_ordered(native: Synthetic) ->
         ((), "--model is needed"),
         (("--model",), "--model needs a value"),
         (("--model", "m", "--frames", "3"), "unknown option --frames"),
-        (("--model", "m", "--threads", "0"), "--threads takes a whole number of at least 1; got 0"),
-        (("--model", "m", "--engine", "x"), "x is not KEY=JSON"),
+        (("--model", "m", "--threads", "0"), "argument --threads: '0' is not a whole number of at least 1"),
+        (("--model", "m", "--engine", "x"), "argument --engine: 'x' is not KEY=JSON"),
         (("--model", "m", "--synthetic", "token_ms"), "--synthetic takes KEY=VALUE; got token_ms"),
         (("--model", "m", "--synthetic", "token_ms=-1"), "--synthetic token_ms=-1 is no number of at least 0"),
         (("--model", "m", "--synthetic", "mood=bad"), "--synthetic mood=bad is no order: keys are load_ms"),
@@ -235,3 +236,85 @@ def test_a_wrong_order_is_one_sentence_and_exit_code_2(options: tuple[str, ...],
     done = subprocess.run([*command("x86_64"), *options], capture_output=True, timeout=10)
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
     assert done.stderr.decode().startswith(f"synthetic: {said}")
+
+
+def test_noise_is_as_ordered_and_ends_when_ordered() -> None:
+    argv = [*command("x86_64"), "--model", "m", "--warmups", "0", "--repeats", "4", "--generate-tokens", "5"]
+    for order in ("prefill_ms=0", "first_token_ms=20", "token_ms=20", "noise=0.9", "noisy_generations=2"):
+        argv += ["--synthetic", order]
+    done = subprocess.run(argv, capture_output=True, timeout=60, check=True)
+    timed = [one for one in events(done) if one.get("kind") == "timed"]
+    took_ms = [one["ttft_ms"] + sum(one["token_ms"]) for one in timed]
+    # A timer may ring late and never early.
+    assert [took >= ordered for took, ordered in zip(took_ms, (190, 10, 100, 100), strict=True)] == [True] * 4
+    assert took_ms[1] < min(took_ms[0], took_ms[2], took_ms[3])
+    assert max(took_ms[2:]) < took_ms[0]
+
+
+def test_stop_tokens_give_way_in_timed_generations_and_end_answers(synthetic: Synthetic) -> None:
+    done = synthetic("token_ids=7,8,9", "stops=8,0", options=("--ask", "Why?"))
+    told = parse_runner_output(done.stdout)
+    timed, answer = told.of_kind("timed")[0], told.of_kind("answer")[0]
+    assert (timed.token_ids, timed.finish) == ((7, 1, 9, 7, 1, 9, 7, 1), "length"), "1 comes next after 8 and 0"
+    assert (answer.token_ids, answer.finish) == ((7, 8), "eos")
+    assert events(done)[1]["stop_tokens"] == [8, 0]
+
+
+@pytest.mark.parametrize(
+    ("logits", "says"),
+    [("nan", "the logits are not finite numbers"), ("inf", "not finite numbers"), ("zero", "the logits are all zero")],
+)
+@pytest.mark.parametrize(("stage", "made"), [("prefill", []), ("decode", [4])])
+def test_logits_that_are_none_are_an_error_after_what_came_out(
+    synthetic: Synthetic, logits: str, says: str, stage: str, made: list[int]
+) -> None:
+    done = synthetic(f"logits={logits}", f"at={stage}", options=("--margins",))
+    told = parse_runner_output(done.stdout)
+    assert done.returncode == 1
+    assert [(error.stage, says in error.message) for error in told.errors] == [(stage, True)]
+    assert [len(generation.token_ids) for generation in told.generations] == made
+    assert {generation.finish for generation in told.generations} <= {"error"}
+
+
+def test_what_is_printed_is_read_along_and_kept_off_the_events(synthetic: Synthetic) -> None:
+    done = synthetic("fallback_marker=1", "logits=nan", options=("--backend", "vulkan"))
+    assert parse_runner_output(done.stdout).junk == ()
+    assert done.stderr == b"Can't Find type=7 backend, use 0 instead\n"
+    [error] = parse_runner_output(done.stdout).errors
+    assert error.message.endswith("the engine's last words: Can't Find type=7 backend, use 0 instead")
+
+
+def test_half_a_character_becomes_the_replacement_character() -> None:
+    argv = [os.fsencode(word) for word in (*command("x86_64"), "--model", "m", "--warmups", "0", "--repeats", "1")]
+    argv += [b"--synthetic", b"text=a\xe2\x82b\xff\xc3\xa9"]
+    done = subprocess.run(argv, capture_output=True, timeout=10, check=True)
+    assert parse_runner_output(done.stdout).generations[0].text == "a\ufffdb\ufffd\u00e9"
+
+
+@pytest.mark.parametrize(
+    ("asked", "question", "length"),
+    [
+        ('{"tokens": 2, "text": "\\ud83d\\ude00 \\u00e4\\n"}', "\U0001f600 ä\n", 2),
+        ('{"text": "plain", "more": [1, {"tokens": 9}], "tokens": null}', "plain", 3),
+        ('{"text": "cut', '{"text": "cut', 3),
+        ('{"tokens": 2}', '{"tokens": 2}', 3),
+        ("[1]", "[1]", 3),
+    ],
+)
+def test_questions_are_json_or_text(native: Synthetic, asked: str, question: str, length: int) -> None:
+    answer = parse_runner_output(native(options=("--ask", asked, "--ask-tokens", "3")).stdout).of_kind("answer")[0]
+    assert (answer.question, answer.generated_tokens) == (question, length)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "tru", "01", "1.", "[1,]", '{"a" 1}', '"\\x"', "nan", "[1] 2", '"a\nb"', "[" * 300 + "]" * 300]
+)
+def test_what_is_no_json_is_no_value_of_the_engine(native: Synthetic, value: str) -> None:
+    done = native(options=("--engine", f"key={value}"))
+    assert (done.returncode, b"the value of key is not JSON" in done.stderr) == (2, True)
+
+
+def test_help_lists_the_options(native: Synthetic) -> None:
+    done = subprocess.run([*command("x86_64"), "--help"], capture_output=True, timeout=10, check=True)
+    assert b"--ask-file FILE" in done.stdout
+    assert done.stderr == b""

@@ -1,0 +1,14 @@
+// Which backend runs: the library that it lies in, and the engine's own word.
+#pragma once
+
+#include "engine.h"
+#include "json.h"
+
+#include <llm/llm.hpp>
+
+// Separate backends (MNN_SEP_BUILD) register themselves when their library is loaded, and nobody but us loads it. In
+// other builds there is no such library and nothing to do.
+void load_backend_library(const char *backend);
+
+// Say in `loaded` which backend runs and how that is known. `config` is the engine's configuration as it tells it.
+void prove_backend(MNN::Transformer::Llm *llm, const char *asked, struct json config, struct loaded *loaded);
