@@ -176,6 +176,7 @@ class Attempt:
                 core_max_khz=facts.core_max_khz,
                 status_before=status_before,
                 status_after=self._status(),
+                beside=tuple(one for name, one in self._runs.items() if name != MAIN),
             )
             if any(decode_is_below_the_roof(evidence)):  # or the roof was measured too low
                 limits = replace(limits, bandwidth=session.bandwidth(again=True))

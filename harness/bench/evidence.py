@@ -52,11 +52,12 @@ class ColdStart:
 class Evidence:
     """All that is known of a cell that ran.
 
-    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the phone's log over that time and
-    ``phone_log_gap`` why it cannot tell everything, if so; ``stood_still`` that it told nothing for so long that the
-    phone had to be woken; ``cold`` the cold start before it, where there was one; ``limits`` what was known of
-    the phone's memory and cores before; ``reference`` is what the same model says on this computer, ``reference_why``
-    why that is not known; ``core_max_khz`` the top clock of each core.
+    ``run`` is the probe's account, ``beside`` those of the runs after it that show the text, ``told`` the runner's own,
+    ``phone_log`` the phone's log over that time and ``phone_log_gap`` why it cannot tell everything, if so;
+    ``stood_still`` that it told nothing for so long that the phone had to be woken; ``cold`` the cold start before it,
+    where there was one; ``limits`` what was known of the phone's memory and cores before; ``reference`` is what the
+    same model says on this computer, ``reference_why`` why that is not known; ``core_max_khz`` the top clock of each
+    core.
     """
 
     cell: PlannedCell
@@ -78,6 +79,7 @@ class Evidence:
     core_max_khz: Mapping[int, int | None] = field(default_factory=dict)
     status_before: Status = NOT_ASKED
     status_after: Status = NOT_ASKED
+    beside: tuple[RunLog, ...] = ()
 
     @property
     def timed(self) -> tuple[Generation, ...]:

@@ -116,9 +116,10 @@ def compare_text(said: str, expected: Expected, policy: Policy, prefix_tokens: i
     data, at = said.encode("utf-8", "replace"), 0
     begins: list[int] = []
     wanted = expected.token_ids
-    for token in wanted:
+    for place, token in enumerate(wanted):
         piece = bytes.fromhex(expected.pieces.get(token, ""))
-        if not data.startswith(piece, at):
+        ends = expected.finish == "eos" and place == len(wanted) - 1
+        if not data.startswith(piece, at) or (ends and at < len(data)):
             break
         begins.append(at)
         at += len(piece)

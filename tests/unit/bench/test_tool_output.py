@@ -161,6 +161,23 @@ def test_a_broken_text_of_the_run_beside_is_refused(tools: ModuleType, ran: Call
     assert codes(evidence) == ["output_degenerate"]
 
 
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ({"why": "lease_lost", "exit_code": None}, "lease_lost"),
+        ({"why": "deadline", "exit_code": None}, "hang"),
+        ({"signal": 11, "exit_code": None}, "crash"),
+        ({"seq": 99}, "harness_error"),
+    ],
+)
+def test_how_a_run_beside_the_measured_one_ended_counts(
+    tools: ModuleType, ran: Callable[..., Evidence], end: dict[str, Any], code: str
+) -> None:
+    shown = tools.run([*tools.streamed([tools.TEXT]), (900.0, tools.summary(8, 4))], **end)
+    evidence = ran("llm_bench", tools.bench(tools.row(), tools.row()), {"text": shown})
+    assert codes(replace(evidence, beside=(shown,)))[0] == code
+
+
 def test_weights_that_were_never_in_memory_are_refused(tools: ModuleType, ran: Callable[..., Evidence]) -> None:
     evidence = bench(tools, ran)
     assert codes(replace(evidence, weight_bytes=400_000_000)) == ["load_error"]
