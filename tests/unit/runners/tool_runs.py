@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.payload.bundle import Bundle
 from harness.payload.bundle_manifest import BundleManifest
-from harness.payload.folder import PayloadFolder, read_folder
+from harness.payload.folder import PayloadFile, PayloadFolder, read_folder
 from harness.payload.models import ModelFolder
 from harness.payload.probe_events import End, Output, RunLog, Start
 from harness.plan.matrix import cells_of
@@ -33,7 +33,8 @@ def bundle(runner: str, programs: Sequence[str] = PROGRAMS) -> Bundle:
     variant = {"abi": "arm64-v8a", "files": names, "backends": ["cpu", "opencl"]}
     manifest = {"name": "toy", "runner": runner, "engine_version": "3.6.1", "backends": ["cpu", "opencl"]}
     whole = {**manifest, "programs": {name: name for name in names}, "variants": [variant]}
-    return Bundle(BundleManifest.model_validate(whole), PayloadFolder(Path(), ()))
+    files = tuple(PayloadFile(name, 1, "b", True) for name in names)
+    return Bundle(BundleManifest.model_validate(whole), PayloadFolder(Path(), files))
 
 
 def model(folder: Path, **settings: Any) -> ModelFolder:
