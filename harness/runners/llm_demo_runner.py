@@ -234,6 +234,9 @@ def _generations(order: Order, demo: DemoLog, stream: Streamed, parts: Sequence[
             if index == 0 and stream.submitted_ns is not None:
                 told["begun_ns"] = stream.submitted_ns
                 told["ttft_ms"] = (stamps[0] - stream.submitted_ns) / 1e6
+        elif part is not None and part.span_ns is not None:
+            told["decode_ms"] = (part.span_ns[1] - part.span_ns[0]) / 1e6
+            told["decode_steps"] = order.cell.generate_tokens - 1
         if index == count - 1:
             told |= _means(demo, prompt, generated, by_tokens=any(p.stamps_ns for p in (parts or ())))
         found.append(

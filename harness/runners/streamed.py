@@ -13,7 +13,7 @@ to C's ``stdout`` and leaves with the next flush (MNN 3.6.1, ``llm_demo.cpp`` an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from harness.payload.probe_events import RunLog
@@ -45,10 +45,14 @@ class Streamed:
 
 @dataclass(frozen=True)
 class Part:
-    """The text of one prompt. ``stamps_ns`` has the moment of each token, ``None`` where chunks are no tokens."""
+    """The text of one prompt. ``stamps_ns`` has the moment of each token, ``None`` where chunks are no tokens.
+
+    ``span_ns`` are the moments of the first token and of the last, where at least these came by themselves.
+    """
 
     data: bytes
     stamps_ns: tuple[int, ...] | None
+    span_ns: tuple[int, int] | None = None
 
     @property
     def text(self) -> str:
@@ -101,17 +105,24 @@ def parts_of(streamed: Streamed, prompts: int, tokens: int) -> tuple[Part, ...] 
     """
     size, left_over = divmod(len(streamed.data), prompts)
     if size and not left_over and streamed.data == streamed.data[:size] * prompts:
-        return tuple(_by_bytes(streamed, number * size, (number + 1) * size, tokens) for number in range(prompts))
+        parts = [_by_bytes(streamed, number * size, (number + 1) * size, tokens) for number in range(prompts)]
+        # Of equal texts the first token is as long in each.
+        first = next((place for part, place in parts if part.stamps_ns is not None), None)
+        return tuple(part if place == first else replace(part, span_ns=None) for part, place in parts)
     if len(streamed.chunks) != prompts * tokens:
         return None
     groups = [streamed.chunks[number * tokens : (number + 1) * tokens] for number in range(prompts)]
     return tuple(Part(b"".join(data for _, data in group), tuple(ns for ns, _ in group)) for group in groups)
 
 
-def _by_bytes(streamed: Streamed, begin: int, end: int, tokens: int) -> Part:
+def _by_bytes(streamed: Streamed, begin: int, end: int, tokens: int) -> tuple[Part, int]:
+    """Return the text between two places, and how long its first chunk is."""
     ends = list(accumulate(len(data) for _, data in streamed.chunks))
     inside = [place for place, at in enumerate(ends) if begin < at <= end]
     starts = [ends[place] - len(streamed.chunks[place][1]) for place in inside]
-    whole = len(inside) == tokens and starts[0] == begin and ends[inside[-1]] == end
-    stamps = tuple(streamed.chunks[place][0] for place in inside) if whole else None
-    return Part(streamed.data[begin:end], stamps)
+    data = streamed.data[begin:end]
+    if len(inside) < 2 or starts[0] != begin or ends[inside[-1]] != end:
+        return Part(data, None), 0
+    stamps = tuple(streamed.chunks[place][0] for place in inside)
+    part = Part(data, stamps if len(inside) == tokens else None, (stamps[0], stamps[-1]))
+    return part, ends[inside[0]] - begin

@@ -133,6 +133,16 @@ def test_without_moments_decode_is_the_summarys_mean_once(tools: ModuleType, tmp
     assert "own mean over all 3 generations, warm-ups too" in told.definition
 
 
+def test_tokens_that_came_together_leave_the_time_between_the_first_and_the_last(
+    tools: ModuleType, tmp_path: Path
+) -> None:
+    chunks = tools.streamed([tools.TEXT] * 3)
+    chunks[7:9] = [(chunks[8][0], chunks[7][1] + chunks[8][1])]
+    told = read(tools, tmp_path, tools.run([*chunks, (1000.0, tools.summary(24, 12))]))
+    assert [len(one.token_ms) for one in told.generations] == [3, 0, 3]
+    assert (told.generations[1].decode_ms, told.generations[1].decode_steps) == (60.0, 3)
+
+
 def test_hello_load_and_end_are_told(tools: ModuleType, tmp_path: Path) -> None:
     told = read(tools, tmp_path, tools.demo([tools.TEXT] * 3, 8))
     assert told.hello is not None

@@ -35,6 +35,15 @@ def test_tokens_that_came_together_have_no_moments_and_the_others_do(tools: Modu
     parts = parts_of(read_stream(tools.run(chunks)), 2, 4)
     assert parts is not None
     assert [part.stamps_ns is None for part in parts] == [True, False]
+    assert parts[0].span_ns is not None, "its first and its last token came by themselves"
+
+
+def test_the_span_of_a_text_whose_first_tokens_came_together_is_not_known(tools: ModuleType) -> None:
+    chunks = tools.streamed([tools.TEXT, tools.TEXT])
+    chunks[2:4] = [(chunks[3][0], chunks[2][1] + chunks[3][1])]
+    parts = parts_of(read_stream(tools.run(chunks)), 2, 4)
+    assert parts is not None
+    assert [part.span_ns is None for part in parts] == [True, False]
 
 
 def test_a_chunk_over_the_border_of_two_texts_takes_the_moments_of_both(tools: ModuleType) -> None:
