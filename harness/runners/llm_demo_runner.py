@@ -28,6 +28,7 @@ from harness.runners.tool_log import as_log, hello_of, lines_of, load_of, step_f
 
 PROMPTS = "prompts.txt"
 _ANSWER = "answer-"
+_TEXT_JUDGED = 60
 
 _BY_STAMPS = "decode: by the moments at which the probe read the tokens, sampling included, as farm_runner defines it"
 _BY_SUMMARY = (
@@ -214,8 +215,12 @@ def _engine_words(stream: Streamed) -> tuple[str, ...]:
 
 
 def _judged(stream: Streamed, parts: Sequence[Part] | None, log: bytes) -> bytes:
-    """Return the output with one text in place of its equal repeats, which would look like a loop."""
-    text = parts[-1].data if parts else stream.data
+    """Return the output with the beginning of one text in place of all of them.
+
+    Equal repeats would look like a loop. Whether the texts are language is judged for all runners by the same rule:
+    what a small model repeats when it always takes the likeliest token is no fault of the engine.
+    """
+    text = (parts[-1].data if parts else stream.data)[:_TEXT_JUDGED]
     return stream.head + text + (b"\n" if log else b"") + as_log(log) + stream.tail
 
 

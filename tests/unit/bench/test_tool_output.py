@@ -151,6 +151,9 @@ def test_kernels_of_the_cold_start_prove_the_warm_run(tools: ModuleType, ran: Ca
 
 def test_equal_repeats_are_no_loop_and_a_loop_is(tools: ModuleType, ran: Callable[..., Evidence]) -> None:
     assert codes(ran("llm_demo", tools.demo([tools.TEXT] * 9, 8), repeats=8)) == []
+    sentence = [b" She", b" wrote", b" down", b" the", b" time", b" and", b" pressed", b" a", b" key", b"."]
+    rambling = ran("llm_demo", tools.demo([sentence * 8] * 3, 8), generate_tokens=[80])
+    assert codes(rambling) == [], "a model that says a sentence again and again may be an honest one"
     looping = ran("llm_demo", tools.demo([[b" east"] * 40] * 3, 8), generate_tokens=[40])
     assert codes(looping)[0] == "output_degenerate"
 
