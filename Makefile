@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN ?= reports/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo test lint check bench bench-accuracy bench-overhead soak clean
+.PHONY: demo test lint check bench bench-accuracy bench-overhead bench-push soak clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mnn-farm needs Python 3.10 or later; name one: make PYTHON=python3.12")'
@@ -42,6 +42,11 @@ bench-accuracy: $(STAMP)
 ## without it. Takes about five minutes on a quiet machine.
 bench-overhead: $(STAMP)
 	$(BIN)/python -m benchmarks.overhead
+
+## A gibibyte to a virtual phone beside adb push and adbutils, the re-run, the resumed push and a shell round trip; exit 1
+## when a gate is missed. About a minute, 4 GB of disk, on an idle computer.
+bench-push: $(STAMP)
+	@$(BIN)/python -m benchmarks.push
 
 ## A night of faults at random moments on four virtual phones, in fast motion. N faults, SEED of the dice.
 N ?= 200

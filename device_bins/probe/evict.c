@@ -53,7 +53,8 @@ static int count_resident(int fd, off_t size, int64_t *resident) {
     return error;
 }
 
-static int evict_file(void *context, int fd, struct json *line) {
+static int evict_file(void *context, int fd, const char *path, struct json *line) {
+    (void)path;
     bool show_only = *(const bool *)context;
     struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
     struct stat file;

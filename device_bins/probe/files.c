@@ -56,7 +56,7 @@ static void report_file(struct teller *teller, int at, const char *path, int fla
     begin_line(teller, path);
     int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
     int error = fd < 0 ? errno : check_regular(fd);
-    if (!error) error = teller->tell(teller->context, fd, &teller->line);
+    if (!error) error = teller->tell(teller->context, fd, path, &teller->line);
     if (fd >= 0) close(fd);
     if (error) report_error(teller, path, error);
     else end_line(teller);

@@ -4,8 +4,10 @@
 
 #include "json.h"
 
-/* Tell of an open regular file: add keys to `line`. Returns 0, or the errno that is told instead. */
-typedef int tell_file(void *context, int fd, struct json *line);
+/* Tell of an open regular file, by the path that is told: add keys to `line`. Returns 0, or the errno that is told
+ * instead.
+ */
+typedef int tell_file(void *context, int fd, const char *path, struct json *line);
 
 /* Tell of the files of `paths`, or of every file below `tree` in the order of bytes; links below it are named and not
  * followed. Returns the exit status: 1 when any file could not be told of.

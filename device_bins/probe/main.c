@@ -45,10 +45,10 @@ int main(int count, char **words) {
                  {"evict", verb_evict},           {"run", verb_run},               {"attach", verb_attach},
                  {"stop", verb_stop},             {"bandwidth", verb_bandwidth},   {"lease", verb_lease},
                  {"lease-show", verb_lease_show}, {"lease-extend", verb_lease_extend},
-                 {"lease-end", verb_lease_end}};
+                 {"lease-end", verb_lease_end},   {"receive", verb_receive}};
     if (!hold_standard_files()) return 1;
     const char *wanted = count > 1 ? words[1] : "nothing";
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (!strcmp(verbs[i].name, wanted)) return verbs[i].run(count - 2, words + 2);
-    return misuse("the verb is one of version, facts, hash, evict, run, attach, stop, bandwidth, lease, lease-show, lease-extend, lease-end; got %s", wanted);
+    return misuse("the verb is one of version, facts, hash, evict, run, attach, stop, bandwidth, lease, lease-show, lease-extend, lease-end, receive; got %s", wanted);
 }

@@ -1,5 +1,6 @@
 #include "sha256.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const uint32_t sha256_k[64] = {
@@ -89,4 +90,10 @@ void sha256_end(struct sha256 *sha, unsigned char digest[32]) {
     for (int i = 0; i < 8; i++) padding[zeros + (size_t)i] = (unsigned char)(bits >> (56 - 8 * i));
     sha256_add(sha, padding, zeros + 8);
     for (int i = 0; i < 32; i++) digest[i] = (unsigned char)(sha->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void sha256_hex(struct sha256 *sha, char hex[65]) {
+    unsigned char digest[32];
+    sha256_end(sha, digest);
+    for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }

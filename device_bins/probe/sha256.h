@@ -26,4 +26,7 @@ void sha256_start(struct sha256 *sha, sha256_blocks *blocks);
 void sha256_add(struct sha256 *sha, const unsigned char *data, size_t length);
 void sha256_end(struct sha256 *sha, unsigned char digest[32]);
 
+/* The same as 64 hex digits and a NUL. */
+void sha256_hex(struct sha256 *sha, char hex[65]);
+
 #endif

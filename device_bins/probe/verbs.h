@@ -6,6 +6,7 @@
 
 int verb_facts(int count, char **words);
 int verb_hash(int count, char **words);
+int verb_receive(int count, char **words);
 int verb_evict(int count, char **words);
 int verb_run(int count, char **words);
 int verb_attach(int count, char **words);

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from harness.adb.connection import HostConnection
 from harness.adb.recover import plug_in, reconnect
 from harness.adb.server import AdbServer, TransportInfo, ensure_server
-from harness.adb.shell import AdbShellStream, shell_service
+from harness.adb.shell import AdbConversation, AdbShellStream, shell_service
 from harness.adb.sync import SyncSession
 from harness.core.deadline import Deadline
 from harness.core.errors import AdbFailedError, PhoneError
 from harness.core.log import phone_logger
 from harness.core.provider import Endpoint
-from harness.core.transport import ABSENT, STDOUT, Progress, PushItem, ShellResult
+from harness.core.transport import ABSENT, STDOUT, Arrived, Progress, PushItem, ShellResult
 
 BASE_DIR = "/data/local/tmp/mnn-farm"
 # adbd takes a request at once, whatever becomes of it then.
@@ -85,12 +85,23 @@ class AdbTransport:
         with self._open(shell_service(argv), deadline) as connection:
             yield AdbShellStream(connection, self.name, deadline, stdin, idle_s)
 
-    def push(self, items: Sequence[PushItem], *, deadline: Deadline, progress: Progress | None = None) -> None:
+    @contextmanager
+    def converse(self, argv: Sequence[str], *, deadline: Deadline) -> Iterator[AdbConversation]:
+        """Run a command and talk to it; see the protocol."""
+        with self._open(shell_service(argv), deadline, TRANSFER_STALL_S) as connection:
+            yield AdbConversation(connection, self.name, deadline, TRANSFER_STALL_S)
+
+    def push(
+        self,
+        items: Iterable[PushItem],
+        *,
+        deadline: Deadline,
+        progress: Progress | None = None,
+        arrived: Arrived | None = None,
+    ) -> None:
         """Push files over one connection; see the protocol."""
         with self._open("sync:", deadline, TRANSFER_STALL_S) as connection:
-            session = SyncSession(connection, self.name)
-            for item in items:
-                session.push(item, progress)
+            SyncSession(connection, self.name).push(items, progress, arrived)
 
     def pull(self, remote: str, local: Path, *, deadline: Deadline) -> None:
         """Pull one file; see the protocol."""

@@ -20,7 +20,7 @@ from harness.core.deadline import Deadline
 from harness.core.errors import DeadlineError, HostError
 from harness.core.procs import die_with_parent
 from harness.core.resources import data_root
-from harness.payload.folder import sha256_of
+from harness.payload.hashes import sha256_of
 from harness.payload.models import ModelFolder
 from harness.runners.events import parse_runner_output
 from harness.runners.farm_runner import reference_command

@@ -36,6 +36,19 @@ from harness.store.schema import CellRecord
 _log = logging.getLogger(__name__)
 
 # What other people or this computer did says nothing about a phone's health.
+# After one of these every byte of the payloads is hashed again, once a session: perhaps they rotted on the phone.
+_DOUBTFUL = frozenset(
+    {
+        Reason.OUTPUT_WRONG,
+        Reason.OUTPUT_DEGENERATE,
+        Reason.CRASH,
+        Reason.ILLEGAL_INSTRUCTION,
+        Reason.LINK_ERROR,
+        Reason.LOAD_ERROR,
+        Reason.ENGINE_ERROR,
+        Reason.SILENT_EXIT,
+    }
+)
 _NOT_OF_THE_PHONE = frozenset({Reason.HOST_DISK_FULL, Reason.LEASE_LOST})
 PREPARE_S = 60.0
 ASK_S = 20.0
@@ -56,6 +69,7 @@ class PhoneSession:
     watch: Callable[[Event], None] = lambda _: None
     gone: PhoneGoneError | None = None
     _stored: dict[str, Stored] = field(default_factory=dict)
+    _doubted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         known = Known(self.phone.identity.id, self.phone.facts.boot_id)
@@ -114,8 +128,18 @@ class PhoneSession:
         RunFolder(self.context.run_dir).append(result)
         self.say(f"{cell.model} {cell.label}: {_in_short(result)}")
         self._keep_in_mind(result)
+        self._doubt(result)
         self._tripped = result.why is Reason.THERMAL_TRIP
         return result
+
+    def _doubt(self, record: CellRecord) -> None:
+        """Have the payloads of a cell looked at whole before the next, if they may be what went wrong."""
+        if record.why not in _DOUBTFUL:
+            return
+        of_cell = {key for key in self._stored if key.startswith("bundles/") or key == f"models/{record.model.hash}"}
+        for key in of_cell - self._doubted:
+            self._doubted.add(key)
+            del self._stored[key]
 
     def _keep_in_mind(self, record: CellRecord) -> None:
         """Tell the phone's health, which outlives the run. That it cannot be told costs no measurement."""
@@ -236,13 +260,23 @@ class PhoneSession:
         return self._bandwidth
 
     def bring(self, kind: str, payload: PayloadFolder, label: str) -> str:
-        """Bring a payload to the phone, once per session, and return its folder there; see ``ensure_on_phone``."""
+        """Bring a payload to the phone, once per session, and return its folder there; see ``ensure_on_phone``.
+
+        What was doubted meanwhile is looked at again, every byte.
+        """
         key = f"{kind}/{payload.hash}"
         if key not in self._stored:
             in_use = {model.folder.hash for model in self.context.models.values()}
             in_use |= {brought.partition("/")[2] for brought in self._stored}
             self._stored[key] = ensure_on_phone(
-                self.phone.transport, self.phone.probe, payload, kind=kind, label=label, in_use=in_use, say=self.say
+                self.phone.transport,
+                self.phone.probe,
+                payload,
+                kind=kind,
+                label=label,
+                in_use=in_use,
+                say=self.say,
+                trust=key not in self._doubted,
             )
         return self._stored[key].path
 

@@ -5,7 +5,7 @@ Commands are argument lists; whoever implements this quotes them. What comes bac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +32,17 @@ class ShellResult:
 
 @dataclass(frozen=True)
 class PushItem:
-    """One file to push: from ``local`` to ``remote`` with permission bits ``mode``."""
+    """One file to push: from ``local`` to ``remote`` with permission bits ``mode``.
+
+    With ``offset`` and ``length`` only that part of ``local`` becomes the file ``remote``; without a length all from
+    there on.
+    """
 
     local: Path
     remote: str
     mode: int = 0o644
+    offset: int = 0
+    length: int | None = None
 
 
 class ShellStream(Protocol):
@@ -52,8 +58,30 @@ class ShellStream(Protocol):
         ...
 
 
+class Conversation(Protocol):
+    """A running command on the phone that is talked to: orders in, lines of answers out."""
+
+    def say(self, data: bytes) -> None:
+        """Send to its stdin, all of ``data``."""
+        ...
+
+    def hear(self, *, wait: bool) -> list[bytes]:
+        """Return the lines it printed since the last call, without their ends.
+
+        With ``wait`` at least one, unless the command has ended.
+        """
+        ...
+
+    @property
+    def result(self) -> ShellResult | None:
+        """What it left when it has ended: exit code, a torn last line, stderr. ``None`` while it runs."""
+        ...
+
+
 # Called with the number of bytes sent since the last call.
 Progress = Callable[[int], None]
+# Called with each item once the phone has said that it has it whole.
+Arrived = Callable[[PushItem], None]
 
 
 class Transport(Protocol):
@@ -96,8 +124,24 @@ class Transport(Protocol):
         """
         ...
 
-    def push(self, items: Sequence[PushItem], *, deadline: Deadline, progress: Progress | None = None) -> None:
+    def converse(self, argv: Sequence[str], *, deadline: Deadline) -> AbstractContextManager[Conversation]:
+        """Run a command and talk to it; leaving the context hangs up.
+
+        When it prints nothing for as long as a dead link takes to be noticed, the deadline counts as passed.
+        """
+        ...
+
+    def push(
+        self,
+        items: Iterable[PushItem],
+        *,
+        deadline: Deadline,
+        progress: Progress | None = None,
+        arrived: Arrived | None = None,
+    ) -> None:
         """Push files; missing parent folders are made.
+
+        Items are taken one at a time as the link has room for them, and arrive in that order.
 
         Raises:
             TransferError: a file was refused (reason tells full and read-only from the rest).

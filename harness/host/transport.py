@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from harness.core.deadline import Deadline
 from harness.core.errors import AdbFailedError, DeadlineError, TransferError
-from harness.core.transport import STDERR, STDOUT, USABLE, Progress, PushItem, ShellResult
+from harness.core.lines import LineBuffer
+from harness.core.transport import STDERR, STDOUT, USABLE, Arrived, Progress, PushItem, ShellResult
 
 _CHUNK_BYTES = 256 * 1024
 # How long a child that was told to end may take before it is killed.
@@ -66,6 +68,69 @@ class HostStream:
         if not ready:
             raise DeadlineError(left.phone, left.what, left.seconds)
         return ready
+
+
+class HostConversation:
+    """A running child that is talked to; see :class:`~harness.core.transport.Conversation`."""
+
+    def __init__(self, child: subprocess.Popen[bytes], phone: str, deadline: Deadline) -> None:
+        self._child = child
+        self._phone = phone
+        self._deadline = deadline
+        self._lines = LineBuffer()
+        self._errors = bytearray()
+        self._open = {fd: pipe for fd, pipe in ((STDOUT, child.stdout), (STDERR, child.stderr)) if pipe is not None}
+        self._result: ShellResult | None = None
+
+    @property
+    def result(self) -> ShellResult | None:
+        """What it left; see the protocol."""
+        return self._result
+
+    def say(self, data: bytes) -> None:
+        """Send to its stdin; see the protocol. One that has ended is heard of by :meth:`hear`."""
+        assert self._child.stdin is not None  # noqa: S101  it was asked for
+        left = memoryview(data)
+        with contextlib.suppress(BrokenPipeError):
+            while left:
+                left = left[os.write(self._child.stdin.fileno(), left) :]
+
+    def hear(self, *, wait: bool) -> list[bytes]:
+        """Return its lines; see the protocol."""
+        lines: list[bytes] = []
+        while self._open:
+            pipes = {pipe: fd for fd, pipe in self._open.items()}
+            block = wait and not lines
+            ready, _, _ = select.select(list(pipes), [], [], self._deadline.remaining_s() if block else 0)
+            if not ready and block:
+                raise DeadlineError(self._phone, self._deadline.what, self._deadline.seconds)
+            if not ready:
+                return lines
+            for pipe in ready:
+                lines += self._read(pipes[pipe])
+        if self._result is None:
+            self._result = self._ended()
+        return lines
+
+    def _read(self, fd: int) -> list[bytes]:
+        chunk = os.read(self._open[fd].fileno(), _CHUNK_BYTES)
+        if not chunk:
+            del self._open[fd]
+        elif fd == STDERR:
+            self._errors += chunk
+        else:
+            try:
+                return self._lines.feed(chunk)
+            except ValueError as error:
+                raise AdbFailedError(self._phone, f"{self._deadline.what}: {error}") from error
+        return []
+
+    def _ended(self) -> ShellResult:
+        try:
+            code = self._child.wait(self._deadline.remaining_s())
+        except subprocess.TimeoutExpired:
+            raise DeadlineError(self._phone, self._deadline.what, self._deadline.seconds) from None
+        return ShellResult(code if code >= 0 else 128 - code, self._lines.rest, bytes(self._errors))
 
 
 class HostTransport:
@@ -132,19 +197,38 @@ class HostTransport:
                 if pipe is not None:
                     pipe.close()
 
-    def push(self, items: Sequence[PushItem], *, deadline: Deadline, progress: Progress | None = None) -> None:
+    @contextmanager
+    def converse(self, argv: Sequence[str], *, deadline: Deadline) -> Iterator[HostConversation]:
+        """Run a command and talk to it; see the protocol."""
+        with self._child(argv, subprocess.PIPE) as child:
+            if isinstance(child, ShellResult):
+                raise TransferError(self.name, argv[0], child.stderr.decode())
+            yield HostConversation(child, self.name, deadline)
+
+    def push(
+        self,
+        items: Iterable[PushItem],
+        *,
+        deadline: Deadline,
+        progress: Progress | None = None,
+        arrived: Arrived | None = None,
+    ) -> None:
         """Copy files; see the protocol."""
         for item in items:
             deadline.remaining_s()
             target = Path(item.remote)
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(item.local, target)
+                copied = _copy(item, target)
                 target.chmod(item.mode)
             except OSError as error:
                 raise TransferError(self.name, item.remote, f"copying {item.local}: {error.strerror}") from error
+            if item.length not in (None, copied):
+                raise TransferError(self.name, item.remote, f"{item.local} has become shorter")
             if progress is not None:
-                progress(target.stat().st_size)
+                progress(copied)
+            if arrived is not None:
+                arrived(item)
 
     def pull(self, remote: str, local: Path, *, deadline: Deadline) -> None:
         """Copy one file back; see the protocol."""
@@ -168,6 +252,19 @@ class HostTransport:
     def reboot(self, *, deadline: Deadline) -> None:
         """Refused: nobody wants that."""
         raise AdbFailedError(self.name, "this computer is not restarted for a measurement")
+
+
+def _copy(item: PushItem, target: Path) -> int:
+    """Copy what is asked for, and return how many bytes there were."""
+    copied = 0
+    with item.local.open("rb") as source, target.open("wb") as sink:
+        source.seek(item.offset)
+        while item.length is None or copied < item.length:
+            chunk = source.read(_CHUNK_BYTES if item.length is None else min(_CHUNK_BYTES, item.length - copied))
+            if not chunk:
+                break
+            copied += sink.write(chunk)
+    return copied
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -18,7 +18,7 @@ from harness.core.reasons import Reason
 from harness.payload.bundle_traits import OPENED, RUNNERS, SEPARATE
 from harness.payload.elf import ElfFile, read_elf
 from harness.payload.elf_image import printable
-from harness.payload.folder import sha256_of
+from harness.payload.hashes import sha256_of
 from harness.payload.model_problem import Problem
 
 ABIS = ("arm64-v8a", "armeabi-v7a", "x86_64", "x86", "riscv64")

@@ -19,7 +19,7 @@ from harness.payload.bundle_inspect import BundleReport, BundleVariant, inspect_
 from harness.payload.bundle_manifest import BundleManifest, Variant
 from harness.payload.bundle_traits import RUNNERS
 from harness.payload.elf import read_elf
-from harness.payload.folder import sha256_of
+from harness.payload.hashes import sha256_of
 from harness.payload.model_problem import Problem
 
 #: Findings about programs, which an app need not have.

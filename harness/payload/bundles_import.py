@@ -17,7 +17,8 @@ from harness.payload.bundle_inspect import BundleVariant
 from harness.payload.bundle_source import Inspected, errors_of, inspect_source
 from harness.payload.bundle_traits import RUNNERS
 from harness.payload.bundles_place import BUNDLES
-from harness.payload.folder import copy_file, sha256_of
+from harness.payload.folder import copy_file
+from harness.payload.hashes import sha256_of
 
 _ENDINGS = (".zip", ".apk", ".aab", ".aar", ".tgz", ".tbz2", ".txz", ".gz", ".bz2", ".xz", ".zst", ".tar")
 _NAME = re.compile(r"[A-Za-z0-9._+-]+")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from harness.core.errors import ConfigError
 from harness.payload.bundle import MANIFEST, Bundle, read_bundle
 from harness.payload.places import Place
+
+_LOG = logging.getLogger(__name__)
 
 BUNDLES = Place("bundle", "bundles", MANIFEST)
 
@@ -14,12 +17,16 @@ BUNDLES = Place("bundle", "bundles", MANIFEST)
 def imported_bundles() -> list[Bundle]:
     """Return the bundles that were imported, the newest first; every file is hashed and held against its pin.
 
-    Raises:
-        ConfigError: one of them is broken; reason ``payload_corrupt`` where a file is not what was imported.
+    One that is broken is left out and told in the log: nobody asked for it by name.
     """
     folders = [BUNDLES.place_of(name) for name in BUNDLES.kept()]
-    newest_first = sorted(folders, key=lambda folder: (-(folder / MANIFEST).stat().st_mtime, folder.name))
-    return [read_bundle(folder) for folder in newest_first]
+    found = []
+    for folder in sorted(folders, key=lambda folder: (-(folder / MANIFEST).stat().st_mtime, folder.name)):
+        try:
+            found.append(read_bundle(folder))
+        except ConfigError as error:
+            _LOG.warning("bundle %s is left out: %s", folder.name, error)
+    return found
 
 
 def find_bundle(name_or_dir: str) -> Path:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import ConfigError
 from harness.core.ids import content_id
+from harness.payload.hashes import cached_sha256_of, sha256_of
 
-_READ_BYTES = 4 * 1024 * 1024
 _COPY_BYTES = 1024 * 1024
 _ZEROS = bytes(_COPY_BYTES)
 
@@ -44,9 +43,16 @@ class PayloadFolder:
 
 
 def read_folder(
-    root: Path, *, only: Iterable[str] | None = None, executable: Callable[[str], bool] = lambda _: False
+    root: Path,
+    *,
+    only: Iterable[str] | None = None,
+    executable: Callable[[str], bool] = lambda _: False,
+    trust: bool = True,
 ) -> PayloadFolder:
     """Hash a folder (all of it, or the files in ``only``).
+
+    With ``trust`` a large file is read only if it was changed since it was last hashed here; see
+    :mod:`harness.payload.hashes`. Without it every byte is read, as for somebody who asks whether all is well.
 
     Raises:
         ConfigError: it is no folder, it is empty, or a file in it cannot be read or leads out of it.
@@ -54,6 +60,7 @@ def read_folder(
     if not root.is_dir():
         raise ConfigError(f"{root} is not a folder", remedy="check the path")
     base = root.resolve()
+    digest_of = cached_sha256_of if trust else sha256_of
     paths = [root / name for name in only] if only is not None else sorted(p for p in root.rglob("*") if p.is_file())
     files = []
     for path in paths:
@@ -61,21 +68,12 @@ def read_folder(
             raise ConfigError(f"{path} leads out of {root}", remedy="copy the file into the folder")
         name = path.relative_to(root).as_posix()
         try:
-            files.append(PayloadFile(name, path.stat().st_size, sha256_of(path), executable(name)))
+            files.append(PayloadFile(name, path.stat().st_size, digest_of(path), executable(name)))
         except OSError as error:
             raise ConfigError(f"{path} cannot be read ({error.strerror})", remedy="check the file") from error
     if not files:
         raise ConfigError(f"{root} is empty", remedy="check the path")
     return PayloadFolder(root, tuple(sorted(files, key=lambda file: file.path)))
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_READ_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def copy_folder(folder: PayloadFolder, target: Path) -> None:

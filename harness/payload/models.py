@@ -151,7 +151,7 @@ def verify_model(
     facts: dict[str, Any] = {"name": check.path.name}
     content, pin = None, None
     try:
-        content = read_folder(check.path)
+        content = read_folder(check.path, trust=False)
         facts |= {"hash": content.hash, "files": len(content.files)}
     except ConfigError as error:
         problems.append(Problem("file_unreadable", error.message, error.remedy))

@@ -143,10 +143,22 @@ class Probe:
         except ValueError as error:
             raise ProbeError(self._transport.name, str(error)) from error
 
-    def hash_tree(self, folder: str, seconds: float) -> dict[str, tuple[int, str]]:
-        """Return size and SHA-256 of every file below ``folder`` on the phone; empty when there is none."""
+    def hash_tree(
+        self, folder: str, seconds: float, *, stamp: str | None = None, trust_s: int = 0
+    ) -> dict[str, tuple[int, str]]:
+        """Return size and SHA-256 of every file below ``folder`` on the phone; empty when there is none.
+
+        Args:
+            folder: what to hash.
+            seconds: how long that may take.
+            stamp: a file on the phone that remembers hashes of files for as long as they are unchanged.
+            trust_s: how old a remembered hash may be to be taken instead of reading the file; 0 reads every file.
+        """
         deadline = Deadline(seconds, f"hashing {folder} on the phone", self._transport.name)
-        result = self._transport.shell([self.path, "hash", "--tree", folder], deadline=deadline)
+        argv = [self.path, "hash", "--tree", folder]
+        if stamp is not None:
+            argv += ["--stamp", stamp, "--trust-s", str(trust_s)]
+        result = self._transport.shell(argv, deadline=deadline)
         found: dict[str, tuple[int, str]] = {}
         for line in result.stdout.splitlines():
             try:

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from harness.core.errors import ConfigError
-from harness.payload.bundle import Bundle, best_bundle, default_bundle, read_bundle
+from harness.payload.bundle import Bundle, best_bundle
 from harness.payload.bundle_manifest import Target
-from harness.payload.bundles_place import find_bundle
 from harness.payload.models import ModelFolder, find_model, read_model
 from harness.plan.golden import golden_names, with_golden
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
 from harness.plan.model import Plan, plan_options
+from harness.plugin.bundles import bundles_of
 from harness.plugin.timebox import stop_at
 from harness.store.head import RunInfo, Source
 from harness.store.resume import Choice
@@ -237,7 +237,7 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
     hashes = [model.folder.hash for model in models.values()]
     if len(set(hashes)) < len(hashes):
         raise ConfigError("two of the models are the same files", remedy="name each model once")
-    bundles = _bundles(config.getoption("bundle"), head, plan)
+    bundles = bundles_of(config.getoption("bundle"), head, plan)
     return Request(
         name,
         plan,
@@ -253,28 +253,6 @@ def _model_path(wanted: str, source: Source | None) -> Path:
     """Return where the run had it, if that is still there: names that are paths depend on the working folder."""
     there = Path(source.folder) if source is not None else None
     return there if there is not None and there.is_dir() else find_model(wanted)
-
-
-def _bundles(given: str | None, head: RunInfo | None, plan: Plan) -> tuple[Bundle, ...]:
-    """Return the bundles that phones get, the first that runs on one: the one that was named, else all there are."""
-    ours = default_bundle()
-    there = Path(head.bundle.folder) if head is not None and head.bundle is not None else None
-    if given:
-        found: list[Bundle] = [read_bundle(find_bundle(given))]
-    elif there is not None and there.is_dir() and there.resolve() != ours.folder.root.resolve():
-        found = [read_bundle(there)]
-    else:
-        found = [ours]
-    if plan.runner == "auto":
-        return tuple(found)
-    if len(found) == 1:
-        return (found[0].with_runner(plan.runner),)
-    able = [bundle.with_runner(plan.runner) for bundle in found if plan.runner in bundle.manifest.runners]
-    if not able:
-        raise ConfigError(
-            f"no device binaries here have {plan.runner}", remedy="import a build of MNN: mnn-farm bins import PATH"
-        )
-    return tuple(able)
 
 
 def _seconds(flag: str, text: str | None) -> float:

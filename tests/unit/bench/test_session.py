@@ -85,9 +85,11 @@ class FakeProbe:
         self.stopped: list[str] = []
         self.stops = True
         self.measured = 0
+        self.trusted: list[tuple[str, bool]] = []
         self.bandwidths: list[float] = []
 
-    def hash_tree(self, folder: str, _: float) -> dict[str, tuple[int, str]]:
+    def hash_tree(self, folder: str, _: float, *, stamp: str, trust_s: int) -> dict[str, tuple[int, str]]:
+        self.trusted.append((folder.split("/")[-2], trust_s > 0))
         return {"llm.mnn": (1, "m")} if "/models/" in folder else {"run": (1, "b")}
 
     def start(self, spec: Any) -> None:
@@ -221,6 +223,23 @@ def test_a_refused_figure_is_kept_and_never_ok(make: ModuleType, session: Callab
     assert (record.verdict.value, record.reason, record.fault.value) == ("failed", "engine_error", "product")
     assert record.metrics.decode_tps.n == 2
     assert [found.code for found in record.findings if found.severity == "error"] == ["engine_error", "suspended"]
+
+
+def test_after_what_a_rotten_file_may_do_every_byte_is_looked_at_once(
+    make: ModuleType, session: Callable[..., Any]
+) -> None:
+    here = session(make.run(make.lines(make.events()), b"LLM init error\n"))
+    assert {here.run().reason for _ in range(3)} == {"engine_error"}
+    trusted = [("bundles", True), ("models", True)]
+    assert here.probe.trusted == [*trusted, ("bundles", False), ("models", False)]
+
+
+def test_after_what_the_phone_or_the_plan_is_to_blame_for_nothing_is_looked_at_again(
+    make: ModuleType, session: Callable[..., Any]
+) -> None:
+    here = session(make.run(make.lines(make.events()), boot_ms=9000.0))
+    assert {here.run().reason for _ in range(2)} == {"suspended"}
+    assert here.probe.trusted == [("bundles", True), ("models", True)]
 
 
 def test_what_is_ruled_out_is_recorded_without_touching_the_phone(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -155,6 +156,12 @@ def signals_not_default() -> Callable[[list[str]], tuple[int, int]]:
         return int(fields["SigBlk"], 16) & programs_own, int(fields["SigIgn"], 16) & programs_own
 
     return masks
+
+
+@pytest.fixture
+def phone(load_module: Callable[[Path], ModuleType]) -> Any:
+    """A phone that is a dictionary, for pushes."""
+    return load_module(Path(__file__).with_name("toy_phone.py")).ToyPhone()
 
 
 @pytest.fixture(scope="session")

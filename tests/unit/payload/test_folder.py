@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import ConfigError
-from harness.payload.folder import read_folder, sha256_of
+from harness.payload.folder import read_folder
+from harness.payload.hashes import sha256_of
 
 
 @pytest.fixture
@@ -106,8 +107,8 @@ def test_a_name_of_odd_bytes_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_file_larger_than_one_read_is_hashed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.payload.folder._READ_BYTES", 3)
+    monkeypatch.setattr("harness.payload.hashes._READ_BYTES", 3)
     (tmp_path / "x").write_bytes(b"abc" * 3 + b"d")
     whole = sha256_of(tmp_path / "x")
-    monkeypatch.setattr("harness.payload.folder._READ_BYTES", 1000)
+    monkeypatch.setattr("harness.payload.hashes._READ_BYTES", 1000)
     assert sha256_of(tmp_path / "x") == whole

@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 import random
+import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,96 @@ def test_a_name_with_every_odd_byte_is_valid_json_and_comes_back(probe: Path, tm
 def test_what_is_no_hash_line_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError, match="probe hash"):
         parse_hash_line(line)
+
+
+class Stamped:
+    """A tree that is hashed with stamps, and which of its files were read the last time."""
+
+    def __init__(self, probe: Path, folder: Path) -> None:
+        self.tree, self.stamp, self._probe = folder / "tree", folder / "stamps" / "stamp", probe
+        self.tree.mkdir()
+        for name in ("a", "b c", "\n"):
+            (self.tree / name).write_text(f"content of {name}")
+
+    def read(self, trust_s: int = 3600) -> list[str]:
+        argv = [
+            str(self._probe),
+            "hash",
+            "--stamp",
+            str(self.stamp),
+            "--trust-s",
+            str(trust_s),
+            "--tree",
+            str(self.tree),
+        ]
+        lines = [json.loads(line) for line in subprocess.run(argv, capture_output=True, check=True).stdout.splitlines()]
+        for line in lines:
+            content = (self.tree / line["path"]).read_bytes()
+            assert (line["size"], line["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+        return [line["path"] for line in lines if "stamped" not in line]
+
+
+@pytest.fixture
+def stamped(probe: Path, tmp_path: Path) -> Stamped:
+    return Stamped(probe, tmp_path)
+
+
+def test_a_file_that_nobody_wrote_to_is_not_read_again(stamped: Stamped) -> None:
+    assert stamped.read() == ["\n", "a", "b c"]
+    assert stamped.read() == []
+    (stamped.tree / "a").read_bytes()
+    stamped.tree.rename(stamped.tree.with_name("moved"))
+    stamped.tree = stamped.tree.with_name("moved")
+    assert stamped.read() == []
+
+
+def in_place(path: Path) -> None:
+    """As rot would be, were it done by a program: same size, and the time of change put back."""
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"X")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        in_place,
+        lambda path: path.write_bytes(path.read_bytes()),
+        lambda path: path.chmod(0o600),
+        lambda path: (path.with_name("new").write_bytes(b"other"), path.with_name("new").replace(path)),
+        lambda path: os.truncate(path, 3),
+    ],
+    ids=["byte", "written", "mode", "replaced", "cut"],
+)
+def test_a_file_that_was_touched_in_any_way_is_read_again(stamped: Stamped, touch: Callable[[Path], object]) -> None:
+    stamped.read()
+    touch(stamped.tree / "b c")
+    assert stamped.read() == ["b c"]
+    assert stamped.read() == []
+
+
+def test_stamps_count_only_as_long_as_asked_for(stamped: Stamped) -> None:
+    stamped.read()
+    assert stamped.read(trust_s=0) == ["\n", "a", "b c"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (rb"[0-9a-f-]{36}", b"00000000-0000-4000-8000-000000000000"),
+        (rb"probe-stamps 1", b"probe-stamps 2"),
+        (rb"(?s).*", b"\xff\0\0x 1 2\0"),
+    ],
+    ids=["another boot", "another version", "garbage"],
+)
+def test_stamps_of_another_boot_or_that_make_no_sense_do_not_count(stamped: Stamped, old: bytes, new: bytes) -> None:
+    stamped.read()
+    stamped.stamp.write_bytes(re.sub(old, new, stamped.stamp.read_bytes(), count=1))
+    assert stamped.read() == ["\n", "a", "b c"]
+    assert stamped.read() == []
+
+
+def test_stamps_that_cannot_be_kept_cost_only_time(stamped: Stamped) -> None:
+    stamped.stamp.parent.write_bytes(b"no folder")
+    assert stamped.read() == stamped.read() == ["\n", "a", "b c"]
