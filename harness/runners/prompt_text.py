@@ -22,7 +22,7 @@ from harness.core.errors import ConfigError, HostError
 from harness.core.ids import content_id
 from harness.core.reasons import Reason
 from harness.core.resources import cache_dir, data_root
-from harness.payload.folder import sha256_of
+from harness.payload.hashes import sha256_of
 from harness.payload.mnn_tokenizer import read_tokenizer
 from harness.payload.models import ModelFolder
 from harness.runners.base import PromptText
