@@ -497,7 +497,7 @@ class Model:
             "text": self.text(token_ids),
             "first_logits": [] if first is None else largest(first),
             "rss_bytes": rss_bytes(),
-            **({"margins": margins} if self.margins else {}),
+            **({"margins": margins, "pieces": self.pieces(token_ids, margins)} if self.margins else {}),
             "engine_prefill_ms": None,
             "engine_decode_ms": None,
             "engine_gen_tokens": None,
@@ -536,15 +536,21 @@ class Model:
 
     def text(self, token_ids: Sequence[int]) -> str:
         """Return the text of all tokens together: one character may be spread over several of them."""
-        pieces = []
-        for token in token_ids:
-            if token in self.stops:
-                continue
-            try:
-                pieces.append(self.engine.tokenizer_decode(token).encode("utf-8"))
-            except UnicodeDecodeError as error:
-                pieces.append(error.object)
-        return b"".join(pieces).decode("utf-8", "replace")
+        return b"".join(map(self.piece, token_ids)).decode("utf-8", "replace")
+
+    def piece(self, token: int) -> bytes:
+        """Return what a token adds to the text."""
+        if token in self.stops:
+            return b""
+        try:
+            return bytes(self.engine.tokenizer_decode(token).encode("utf-8"))
+        except UnicodeDecodeError as error:
+            return error.object
+
+    def pieces(self, token_ids: Sequence[int], margins: Sequence[Sequence[Sequence[float]]]) -> dict[int, str]:
+        """Return the bytes of each token that was chosen or came near, in hexadecimal."""
+        near = (int(rival) for rivals in margins for rival, _ in rivals)
+        return {token: self.piece(token).hex() for token in dict.fromkeys((*token_ids, *near))}
 
     def engine_loop(self, ids: list[int], limit: int) -> dict[str, Any]:
         """Let the engine generate by itself and return its own counters, to be held against the stepped times."""

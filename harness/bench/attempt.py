@@ -15,15 +15,15 @@ from typing import Protocol
 
 from harness.bench.account import Account
 from harness.bench.bandwidth import Bandwidth
-from harness.bench.cold import cache_grew, cold_order, cold_spec, start_cold, wants_cold_start
+from harness.bench.cold import cache_grew, cold_order, cold_spec, read_cold, start_cold, wants_cold_start
 from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
 from harness.bench.evidence import ColdStart, Evidence, Objection
 from harness.bench.limits import Limits, limits_of
 from harness.bench.phone import ConnectedPhone
-from harness.bench.phone_log import LogReader, worth_keeping
+from harness.bench.phone_log import LogReader, engine_lines, worth_keeping
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
-from harness.bench.reference import NOT_COMPARED, find_reference
+from harness.bench.reference import NOT_COMPARED, Found, find_reference
 from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.said import write_answers
 from harness.bench.status import read_status
@@ -52,6 +52,7 @@ from harness.plan.golden import golden_allowance_s
 from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Cool, Plan
 from harness.runners.base import MAIN, Order, Step, step_dir
+from harness.runners.prompt_text import prompt_text
 from harness.runners.registry import runner_of
 
 CLEAN_UP_S = 60.0
@@ -175,14 +176,14 @@ class Attempt:
                 core_max_khz=facts.core_max_khz,
                 status_before=status_before,
                 status_after=self._status(),
+                beside=tuple(one for name, one in self._runs.items() if name != MAIN),
             )
             if any(decode_is_below_the_roof(evidence)):  # or the roof was measured too low
                 limits = replace(limits, bandwidth=session.bandwidth(again=True))
             if log is not None:
-                evidence = self._with_phone_log(evidence, log)
+                evidence = self._with_phone_log(evidence, log, order)
             # Still in its turn: this computer's processor may be the one that other phones of the group measure on.
-            well = ended_well(run)
-            found = find_reference(session.context, account.cell, session.say) if well else NOT_COMPARED
+            found = self._reference(order)
         account.evidence = replace(evidence, limits=limits, reference=found.reference, reference_why=found.why)
         account.notes += [*found.findings, *text_findings(account.evidence)]
         write_answers(account.evidence, self._plan, account.raw_dir() / "answers.jsonl")
@@ -209,6 +210,7 @@ class Attempt:
         """Bring bundle and model to the phone and return what is to be run there."""
         session, account, transport = self._session, self._account, self._phone.transport
         bundle, model, cell = account.bundle, account.model, account.cell
+        prompt = prompt_text(model, cell.prompt_tokens) if runner_of(bundle).wants_prompt_text else None
         programs = bundle.payload(target_of(self._phone.facts), session.say)
         return Order(
             bundle=bundle,
@@ -218,7 +220,17 @@ class Attempt:
             work_dir=f"{transport.base_dir}/work/{account.cell_id[:12]}-{account.number}-{secrets.token_hex(3)}",
             cell=cell,
             plan=self._plan,
+            prompt=prompt,
         )
+
+    def _reference(self, order: Order) -> Found:
+        """Return what the same model says to the same prompt on this computer."""
+        context, cell, say = self._session.context, self._account.cell, self._session.say
+        if not ended_well(self._runs[MAIN]):
+            return NOT_COMPARED
+        if order.prompt is None:
+            return find_reference(context, cell, say)
+        return find_reference(context, cell, say, prompt_text=order.prompt.text)
 
     def _run_on_phone(self, order: Order, limits: Limits) -> None:
         """Run the cell under the probe in a fresh work folder, which is removed afterwards.
@@ -227,9 +239,9 @@ class Attempt:
         """
         account, session = self._account, self._session
         first, *others = runner_of(order.bundle).steps(order)
-        make_step_dir(self._phone.transport, order, first)
         spec = self._spec(order, first, limits)
         self._cold = self._start_cold(spec, order)
+        make_step_dir(self._phone.transport, order, first)  # after the cold start, which had files of its own there
         session.say(f"running {account.cell.model} {account.cell.label}")
         self._follow(order, first, spec)
         for step in others:
@@ -250,7 +262,7 @@ class Attempt:
             env=step.env or None,
             deadline_s=self._plan.cell_timeout_s + golden_allowance_s(order.cell, self._plan),
             interval_ms=interval_ms(self._plan.duration_s),
-            silence_s=self._plan.silence_s,
+            silence_s=self._plan.silence_s if step.speaks else None,
             trips=trip_limits([zone.type for zone in zones], [zone.milli_c for zone in zones], limits_c),
             lease=(lease.file, lease.id) if lease is not None else None,
             cpus=limits.cpus,
@@ -322,14 +334,21 @@ class Attempt:
             phone_logger(__name__, transport.name).info("the battery could not be read after the run: %s", error)
             return None
 
-    def _with_phone_log(self, evidence: Evidence, reader: LogReader) -> Evidence:
+    def _with_phone_log(self, evidence: Evidence, reader: LogReader, order: Order) -> Evidence:
         """Add the phone's log over the time of the run. Of one that ended well only what speaks of it is kept."""
         self._session.say("reading the phone's log")
         log, well = reader.read(), ended_well(evidence.run)
-        kept = worth_keeping(log.lines, evidence.pids) if well else log.lines
+        pids = {name: run.start.pid for name, run in self._runs.items() if run.start is not None and run.start.pid}
+        kept = worth_keeping(log.lines, {*evidence.pids, *pids.values()}) if well else log.lines
         if kept and self._account.raw is not None:
             (self._account.raw / "logcat").write_bytes(kept)
-        return replace(evidence, phone_log=log.lines, phone_log_gap=log.gap)
+        said = {name: lines for name, pid in pids.items() if (lines := engine_lines(log.lines, {pid}))}
+        told = runner_of(order.bundle).read(order, self._runs, said) if said else evidence.told
+        cold = evidence.cold
+        if cold is not None and cold.run is not None and cold.run.start is not None and cold.run.start.pid is not None:
+            written = engine_lines(log.lines, {cold.run.start.pid})
+            cold = read_cold(cold_order(order), cold.run, cold.why_warm, written) if written else cold
+        return replace(evidence, told=told, cold=cold, phone_log=log.lines, phone_log_gap=log.gap)
 
     def _remove(self, work: str) -> None:
         """Remove the work folder. If that fails it costs nothing that was measured: whoever has the phone next does."""

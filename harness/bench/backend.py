@@ -30,10 +30,16 @@ def backend_proof(evidence: Evidence) -> BackendProof | None:
         return BackendProof(requested=asked, actual=MIXED, strength="log", proof=proof)
     if load is None:
         return None
-    compiled = find_compiled(log) if asked in GPU_MODE and load.strength in ("inferred", "none") else None
+    compiled = _compiled(evidence) if asked in GPU_MODE and load.strength in ("inferred", "none") else None
     if compiled is not None and load.backend_actual in (None, asked):
         return BackendProof(requested=asked, actual=asked, strength="log", proof=compiled)
     return BackendProof(requested=asked, actual=load.backend_actual, strength=load.strength, proof=load.proof)
+
+
+def _compiled(evidence: Evidence) -> str | None:
+    """Return the line in which kernels were kept: in this run, or of a tool in the cold start that it goes on from."""
+    cold = evidence.cold.compiled if evidence.cold is not None and evidence.told.tool else ""
+    return find_compiled(evidence.engine_log) or cold or None
 
 
 def backend_was_used(evidence: Evidence) -> Iterator[Objection]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from harness.bench.engine_log import find_compiled
 from harness.bench.evidence import ColdStart, Evidence, Objection
 from harness.bench.metrics import possible_ms
 from harness.core.errors import ProbeError
 from harness.core.log import phone_logger
 from harness.core.reasons import Reason
 from harness.payload.probe import Probe, RunSpec
+from harness.payload.probe_events import RunLog
 from harness.payload.store import SLOWEST_HASH_BYTES_PER_S
 from harness.plan.matrix import GPU_MODE, PlannedCell
 from harness.plan.model import Plan
@@ -58,13 +60,22 @@ def start_cold(probe: Probe, spec: RunSpec, order: Order, phone: str) -> ColdSta
     try:
         residency = probe.evict(order.model_dir, _EVICT_S + order.model.folder.size / SLOWEST_HASH_BYTES_PER_S)
         why_not = "" if residency.is_cold else _why_warm(residency.resident_bytes, residency.errors)
-        told = runner_of(order.bundle).read(order, {MAIN: probe.run(spec)})
+        run = probe.run(spec)
     except ProbeError as error:
         phone_logger(__name__, phone).info("no cold start: %s", error)
         return ColdStart(why_not=f"the cold start failed: {error.message}")
+    return read_cold(order, run, why_not)
+
+
+def read_cold(order: Order, run: RunLog, why_warm: str, log: bytes = b"") -> ColdStart:
+    """Return what the run of a cold start told; ``log`` is what the engine wrote into the phone's log meanwhile."""
+    told = runner_of(order.bundle).read(order, {MAIN: run}, {MAIN: log})
+    said = b"\n".join((run.stderr, log, *(line.encode() for line in told.junk)))
+    compiled = find_compiled(said) or ""
     if told.load is None or not told.generations or told.end is None or told.end.status != "ok":
-        return ColdStart(why_not="the cold start did not end well")
-    return ColdStart(told.load, told.generations[0], why_not)
+        why_not = "the cold start did not end well"
+        return ColdStart(why_not=why_not, compiled=compiled, run=run, why_warm=why_warm)
+    return ColdStart(told.load, told.generations[0], why_warm, compiled, run, why_warm)
 
 
 def _why_warm(resident_bytes: int | None, errors: object) -> str:

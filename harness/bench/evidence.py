@@ -23,11 +23,19 @@ from harness.runners.events import Generation, Load, RunnerLog
 
 @dataclass(frozen=True)
 class ColdStart:
-    """How the first use of a model went. ``why_not`` says why its times are no figures."""
+    """How the first use of a model went. ``why_not`` says why its times are no figures.
+
+    ``compiled`` is the line in which a GPU's runtime kept the kernels that it compiled then: the run after it finds
+    them and says nothing. ``run`` is the probe's account of it, and ``why_warm`` why files were not out of the file
+    cache.
+    """
 
     load: Load | None = None
     generation: Generation | None = None
     why_not: str = ""
+    compiled: str = ""
+    run: RunLog | None = field(default=None, compare=False)
+    why_warm: str = field(default="", compare=False)
 
     @property
     def figures(self) -> dict[str, float | None]:
@@ -44,11 +52,12 @@ class ColdStart:
 class Evidence:
     """All that is known of a cell that ran.
 
-    ``run`` is the probe's account, ``told`` the runner's own, ``phone_log`` the phone's log over that time and
-    ``phone_log_gap`` why it cannot tell everything, if so; ``stood_still`` that it told nothing for so long that the
-    phone had to be woken; ``cold`` the cold start before it, where there was one; ``limits`` what was known of
-    the phone's memory and cores before; ``reference`` is what the same model says on this computer, ``reference_why``
-    why that is not known; ``core_max_khz`` the top clock of each core.
+    ``run`` is the probe's account, ``beside`` those of the runs after it that show the text, ``told`` the runner's own,
+    ``phone_log`` the phone's log over that time and ``phone_log_gap`` why it cannot tell everything, if so;
+    ``stood_still`` that it told nothing for so long that the phone had to be woken; ``cold`` the cold start before it,
+    where there was one; ``limits`` what was known of the phone's memory and cores before; ``reference`` is what the
+    same model says on this computer, ``reference_why`` why that is not known; ``core_max_khz`` the top clock of each
+    core.
     """
 
     cell: PlannedCell
@@ -70,6 +79,7 @@ class Evidence:
     core_max_khz: Mapping[int, int | None] = field(default_factory=dict)
     status_before: Status = NOT_ASKED
     status_after: Status = NOT_ASKED
+    beside: tuple[RunLog, ...] = ()
 
     @property
     def timed(self) -> tuple[Generation, ...]:

@@ -1,7 +1,8 @@
 """When things happened in a run, by the probe's clock: what lets samples be joined to generations. Pure.
 
 A runner that tells when a prompt was submitted is taken at its word; else the moment counts at which the probe read
-the event, which is when the generation ended.
+the event, which is when the generation ended. Of MNN's tools, which print no events, it is the first token's; where not
+even that is known, the whole run stands for what was timed in it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def timed_span(evidence: Evidence) -> Span | None:
         took_ms = timed[-1].claimed_ms
         if 0 < took_ms <= _MOST_MS:  # NaN is not
             return Span(timed[0].begun_ns, timed[-1].begun_ns + round(took_ms * 1e6))
+    if evidence.told.tool and timed:
+        return _span_of_tool(evidence)
     before: int | None = None
     begin: int | None = None
     end: int | None = None
@@ -46,6 +49,23 @@ def timed_span(evidence: Evidence) -> Span | None:
         elif begin is None:
             before = read_ns
     return Span(begin, end) if begin is not None and end is not None and begin < end else None
+
+
+def _span_of_tool(evidence: Evidence) -> Span | None:
+    begins = [one.first_token_ns for one in evidence.timed if one.first_token_ns is not None]
+    ends = [end_ns for one in evidence.timed if (end_ns := _end_ns(one)) is not None]
+    if begins and ends and min(begins) < max(ends):
+        return Span(min(begins), max(ends))
+    start, end = evidence.run.start, evidence.run.end
+    return Span(start.mono_ns, end.mono_ns) if start is not None and end is not None else None
+
+
+def _end_ns(generation: Generation) -> int | None:
+    """Return when the last token came, where the moments of the tokens are known."""
+    took_ms = sum(generation.token_ms)
+    if generation.first_token_ns is None or not 0 < took_ms <= _MOST_MS:
+        return None
+    return generation.first_token_ns + round(took_ms * 1e6)
 
 
 def first_load_ns(evidence: Evidence) -> int | None:
@@ -61,7 +81,10 @@ def first_load_ns(evidence: Evidence) -> int | None:
 
 
 def timed_ends_ns(evidence: Evidence) -> list[int]:
-    """Return when the end of each timed generation was read."""
+    """Return when the end of each timed generation was read; empty where that is not known of each."""
+    if evidence.told.tool:
+        ends = [end_ns for one in evidence.timed if (end_ns := _end_ns(one)) is not None]
+        return ends if len(ends) == len(evidence.timed) else []
     return [ns for ns, event in _told(evidence.run) if isinstance(event, Generation) and event.kind == "timed"]
 
 

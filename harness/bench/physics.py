@@ -20,14 +20,18 @@ UNEXPLAINED_MS = 1000.0
 _GENERATION = re.compile(rb'"event":\s*"generation"')
 
 
-def wrong_times(generation: Generation) -> str:
-    """Return what is wrong with the times of one generation by themselves, ``""`` if nothing."""
+def wrong_times(generation: Generation, *, may_be_untimed: bool = False) -> str:
+    """Return what is wrong with the times of one generation by themselves, ``""`` if nothing.
+
+    ``may_be_untimed``: MNN's own tools tell the times of all their generations together, with one of them.
+    """
     wrong = [value for value in generation.times_ms if not math.isfinite(value) or value <= 0]
     ttft_ms, prefill_ms = generation.ttft_ms, generation.prefill_ms
     in_order = ttft_ms is None or prefill_ms is None or ttft_ms >= prefill_ms
     whole = len(generation.token_ms) == generation.generated_tokens - 1
     by_sum = not generation.token_ms and generation.decode_steps is not None
-    if not wrong and in_order and (whole or by_sum or generation.kind == "check"):
+    untold = may_be_untimed and not (generation.token_ms or generation.decode_steps or generation.ttft_ms)
+    if not wrong and in_order and (whole or by_sum or untold or generation.kind == "check"):
         return ""
     return (
         f"{len(wrong)} times are not positive and finite; {len(generation.token_ms)} token times for "

@@ -21,6 +21,7 @@ from harness.bench.metrics import (
     token_times,
 )
 from harness.bench.roofline import roofline_of
+from harness.bench.tool_output import definition_of
 from harness.runners.events import Generation
 from harness.store.schema import Finding, Metrics, Sample
 
@@ -39,13 +40,15 @@ def metrics_of(evidence: Evidence, nulls: dict[str, str]) -> Metrics | None:
     prefill = speed([value for generation in timed if (value := prefill_tps(generation)) is not None])
     decode = speed([value for generation in timed if (value := decode_tps(generation)) is not None])
     tokens = token_times(timed)
-    explain(nulls, ttft is None, "ttft_ms", "nothing tells when each prompt was submitted")
+    explain(nulls, ttft is None, "ttft_ms", "nothing tells when each timed prompt was submitted")
     explain(nulls, ttft is not None and ttft.p90 is None, "ttft_ms.p90", "20 samples are needed")
+    explain(nulls, prefill is None, "prefill_tps", "the runner told no time of a prefill")
+    explain(nulls, decode is None, "decode_tps", "no generation was long enough")
     for name, summary in (("prefill_tps", prefill), ("decode_tps", decode)):
-        explain(nulls, summary is None, name, "no generation was long enough")
         explain(nulls, summary is not None and summary.cv is None, f"{name}.cv", "one sample has no spread")
         explain(nulls, summary is not None and summary.ci95 is None, f"{name}.ci95", "3 samples are needed")
-    explain(nulls, tokens is None, "token_ms", "no generation was long enough")
+    untold = "the moments of single tokens are not known" if decode is not None else "no generation was long enough"
+    explain(nulls, tokens is None, "token_ms", untold)
     for name, least in (("p95", P95_SAMPLES), ("p99", P99_SAMPLES)):
         few = tokens is not None and getattr(tokens, name) is None
         explain(nulls, few, f"token_ms.{name}", f"{least} tokens are needed")
@@ -71,8 +74,9 @@ def samples_of(evidence: Evidence) -> tuple[Sample, ...]:
         generation
         for generation in evidence.told.generations
         if id(generation) not in of_set
-        and possible_ms(generation.ttft_ms) is not None
-        and possible_ms(generation.prefill_ms) is not None
+        and all(
+            possible_ms(value) is not None for value in (generation.ttft_ms, generation.prefill_ms) if value is not None
+        )
     ]
     speeds = [decode_tps(generation) if _usable(generation) else None for generation in kept]
     timed = {n: tps for n, tps in enumerate(speeds) if tps is not None and kept[n].kind == "timed"}
@@ -106,9 +110,8 @@ def findings_of(objections: Sequence[Objection]) -> tuple[Finding, ...]:
 
 def remarks_of(evidence: Evidence) -> tuple[Finding, ...]:
     """Return what is worth knowing beside the figures and decides nothing."""
-    return (*remarks_on_memory(evidence), *remarks_on_fit(evidence))
+    return (*remarks_on_memory(evidence), *remarks_on_fit(evidence), *definition_of(evidence))
 
 
 def _usable(generation: Generation) -> bool:
-    times = (generation.ttft_ms, generation.prefill_ms, *generation.token_ms)
-    return all(possible_ms(value) is not None for value in times)
+    return all(possible_ms(value) is not None for value in generation.times_ms)

@@ -43,9 +43,15 @@ NOT_COMPARED = Found(why="the run did not end well: there is no text to compare"
 
 
 def find_reference(
-    context: RunContext, cell: PlannedCell, say: Callable[[str], None], compute: Compute = compute
+    context: RunContext,
+    cell: PlannedCell,
+    say: Callable[[str], None],
+    compute: Compute = compute,
+    prompt_text: str = PROMPT_TEXT,
 ) -> Found:
     """Return the reference of a cell. The caller holds the turn of the phone's contention group.
+
+    ``prompt_text`` is what the timed prompt is cut from.
 
     Never raises for what is wrong with this computer or the model: that is in ``why`` and ``findings``.
     """
@@ -55,7 +61,9 @@ def find_reference(
     if context.bundle.manifest.engine != "MNN":
         return Found(why=f"the {context.bundle.manifest.engine} engine runs no model: there is no reference")
     try:
-        desk = _Desk(context.run_id, query_of(context, cell), maker(), ReferenceStore(cache_dir("references")))
+        desk = _Desk(
+            context.run_id, query_of(context, cell, prompt_text), maker(), ReferenceStore(cache_dir("references"))
+        )
         entry = desk.entry(context.models[cell.model], say, compute)
     except FarmError as error:
         return _none(str(error))
@@ -66,11 +74,11 @@ def find_reference(
     return Found(entry.reference, findings=tuple(desk.changed(entry)))
 
 
-def query_of(context: RunContext, cell: PlannedCell) -> Query:
+def query_of(context: RunContext, cell: PlannedCell, prompt_text: str = PROMPT_TEXT) -> Query:
     """Return everything that the text of a cell depends on."""
     return Query(
         model_hash=context.models[cell.model].folder.hash,
-        prompt_text_hash=hashlib.sha256(PROMPT_TEXT.encode()).hexdigest(),
+        prompt_text_hash=hashlib.sha256(prompt_text.encode()).hexdigest(),
         precision=cell.precision,
         memory=cell.memory,
         prompt_tokens=cell.prompt_tokens,
@@ -78,6 +86,7 @@ def query_of(context: RunContext, cell: PlannedCell) -> Query:
         context_tokens=cell.context_tokens,
         engine=tuple((key, value) for key, value in sorted(cell.engine.items()) if key in TEXT_KEYS),
         questions=tuple((ask.question, ask.max_tokens) for ask in questions_of(cell, context.plan)),
+        prompt_text=prompt_text,
     )
 
 

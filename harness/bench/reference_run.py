@@ -72,6 +72,7 @@ def compute(query: Query, model: ModelFolder, deadline: Deadline) -> Reference:
             lengths=(query.prompt_tokens, query.generate_tokens, query.context_tokens),
             engine=dict(query.engine),
             questions=query.questions,
+            prompt_text=query.prompt_text,
         )
         status, stdout, stderr = _run(argv, deadline)
     return _read(query, status, stdout, stderr)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.bench.match import Expected, Reference, common_prefix, difference
 from harness.core.ids import content_id
+from harness.runners.farm_runner import PROMPT_TEXT
 from harness.store.runfolder import write_atomically
 
 _log = logging.getLogger(__name__)
@@ -21,7 +22,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Query:
-    """What a reference answers: everything that the text depends on. ``questions`` are text and longest answer."""
+    """What a reference answers: everything that the text depends on. ``questions`` are text and longest answer.
+
+    ``prompt_text`` is what the prompt is cut from, which counts by its hash.
+    """
 
     model_hash: str
     prompt_text_hash: str
@@ -32,11 +36,12 @@ class Query:
     context_tokens: int
     engine: tuple[tuple[str, bool | int | str], ...]
     questions: tuple[tuple[str, int], ...]
+    prompt_text: str = PROMPT_TEXT
 
     @property
     def key(self) -> str:
         """What tells it from every other query, 32 hex digits."""
-        return content_id(asdict(self))[:32]
+        return content_id({name: value for name, value in asdict(self).items() if name != "prompt_text"})[:32]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.bench.evidence import Evidence
+from harness.bench.evidence import Evidence, explain
 from harness.bench.text_rules import against_reference
 from harness.core.ids import content_id
 from harness.plan.golden import golden_name
@@ -28,9 +28,11 @@ def output_of(evidence: Evidence, plan: Plan, nulls: dict[str, str]) -> Output |
     timed = evidence.timed
     if not asked and not of_set and not timed:
         return None
-    if not timed:
-        nulls["token_ids_hash"] = "no timed generation"
-    text = asked[0].text if asked else timed[0].text if timed else of_set[0].text
+    has_ids = bool(timed and timed[0].token_ids)
+    explain(nulls, not timed, "token_ids_hash", "no timed generation")
+    explain(nulls, bool(timed) and not has_ids, "token_ids_hash", "the runner tells no token ids")
+    timed_text = next((one.text for one in (*timed, *evidence.told.of_kind("check")) if one.text), "")
+    text = asked[0].text if asked else timed_text if timed else of_set[0].text
     # A set's answers count by themselves: those of the plan's questions are in every cell.
     is_set = bool(_set_of(evidence, plan))
     scored, count = (of_set, len(plan.golden.ask)) if is_set else (asked, len(plan.ask))
@@ -54,14 +56,14 @@ def output_of(evidence: Evidence, plan: Plan, nulls: dict[str, str]) -> Output |
         nulls["matched_tokens"] = "no timed generation"
     return Output(
         text=text,
-        token_ids_hash=content_id({"ids": list(timed[0].token_ids)})[:16] if timed else None,
+        token_ids_hash=content_id({"ids": list(timed[0].token_ids)})[:16] if has_ids else None,
         reference="host" if judged is not None else None,
         match=judged.match if judged is not None else None,
         matched_tokens=judged.matched_tokens if judged is not None else None,
         golden=f"{right}/{count}" if whole else None,
         golden_ci95=wilson(right, count) if whole else None,
         golden_set=golden_name(plan.golden) if is_set else None,
-        timed_text=timed[0].text if timed else "",
+        timed_text=timed_text,
         answers=(*asked, *_wrong_ones(of_set)),
     )
 

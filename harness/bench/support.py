@@ -27,7 +27,7 @@ def ruled_out(cell: PlannedCell, plan: Plan, facts: Facts, bundle: Bundle, model
         return Objection(error.reason, str(error))
     if cell.backend not in backends:
         return Objection(Reason.BACKEND_NOT_BUILT, f"bundle {bundle.manifest.name} has {_list(backends)}")
-    cannot = runner_of(bundle).cannot(cell, plan)
+    cannot = runner_of(bundle).cannot(bundle, cell, plan)
     if cannot is not None:
         return Objection(*cannot)
     driver = {"opencl": facts.opencl, "vulkan": facts.vulkan}.get(cell.backend)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.bench.evidence import Evidence, Objection
-from harness.bench.match import Comparison, Expected, compare, difference
+from harness.bench.match import Comparison, Expected, compare, compare_text, difference
 from harness.bench.wording import garbled
 from harness.core.reasons import Reason
 from harness.plan.model import Policy
@@ -26,8 +26,13 @@ Match = Policy | Literal["near_tie", "differs"]
 
 
 def output_is_language(evidence: Evidence) -> Iterator[Objection]:
-    """The text is neither empty nor garbled nor one short loop. Of equal texts one is looked at."""
+    """The text is neither empty nor garbled nor one short loop. Of equal texts one is looked at.
+
+    Where a runner shows none of what it timed, the text of another program of the same build stands for it.
+    """
     seen: set[tuple[str, tuple[int, ...]]] = set()
+    if evidence.told.of_kind("check"):
+        seen.add(("", ()))
     for generation in evidence.told.generations:
         if generation.kind == "warmup" or (generation.text, generation.token_ids) in seen:
             continue
@@ -86,7 +91,9 @@ class Held:
     @property
     def same_prompt(self) -> bool:
         """Whether both engines made as many tokens of the prompt, as far as the reference tells."""
-        return self.wanted.prompt_tokens in (0, self.said.prompt_tokens)
+        return 0 in (self.wanted.prompt_tokens, self.said.prompt_tokens) or (
+            self.wanted.prompt_tokens == self.said.prompt_tokens
+        )
 
     @property
     def how(self) -> str:
@@ -133,7 +140,8 @@ class Judged:
     @property
     def matched_tokens(self) -> int | None:
         """The same tokens from the start on, in the timed generation where they are fewest."""
-        return min((one.result.common for one in self.held if one.said.kind == "timed"), default=None)
+        timed = [one.result.common for one in self.held if one.said.kind in ("timed", "check")]
+        return min(timed, default=None)
 
 
 def against_reference(evidence: Evidence) -> Judged | None:
@@ -142,17 +150,24 @@ def against_reference(evidence: Evidence) -> Judged | None:
     policy, prefix = evidence.plan.reference.policy_for(evidence.cell.backend, evidence.cell.precision)
     if reference is None or policy == "off":
         return None
-    texts = [(timed, reference.timed, False) for timed in evidence.timed]
+    texts = [(timed, reference.timed, False) for timed in (*evidence.timed, *evidence.told.of_kind("check"))]
     answers = zip(evidence.told.of_kind("answer"), reference.answers, strict=False)
     texts += [(said, wanted, n >= len(evidence.plan.ask)) for n, (said, wanted) in enumerate(answers)]
     held = tuple(
-        Held(said, wanted, compare(said.token_ids, wanted, policy, prefix), of_set)
+        Held(said, wanted, result, of_set)
         for said, wanted, of_set in texts
-        if said.token_ids
+        if (result := _compare(said, wanted, policy, prefix)) is not None
     )
     same = tuple(one for one in held if one.same_prompt)
     other = tuple(one for one in held if not one.same_prompt)
     return Judged(policy, same, other) if same else None
+
+
+def _compare(said: Generation, wanted: Expected, policy: Policy, prefix: int) -> Comparison | None:
+    """Compare by token ids, else by the text; ``None`` where neither is known."""
+    if said.token_ids:
+        return compare(said.token_ids, wanted, policy, prefix)
+    return compare_text(said.text, wanted, policy, prefix) if said.text and wanted.pieces else None
 
 
 def output_matches_reference(evidence: Evidence) -> Iterator[Objection]:

@@ -22,6 +22,7 @@ from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_tim
 from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.steady import phone_was_steady
 from harness.bench.text_rules import output_is_language, output_matches_reference
+from harness.bench.tool_output import tool_output_is_believed
 from harness.core.reasons import Reason
 from harness.plan.matrix import questions_of
 
@@ -78,7 +79,9 @@ def runner_said_something(evidence: Evidence) -> Iterator[Objection]:
     broken = [line for line in told.junk if line.lstrip().startswith('{"event"')]
     asked = [ask.question for ask in questions_of(evidence.cell, evidence.plan)]
     answered = [said.question for said in told.of_kind("answer")]
-    if told.hello is None or told.load is None or told.end is None:
+    if told.unread:
+        yield Objection(Reason.UNPARSED_OUTPUT, "a line looks like a figure and is not understood", told.unread[0])
+    elif told.hello is None or told.load is None or told.end is None:
         missing = "hello, load or end is missing in the runner's output"
         yield Objection(Reason.UNPARSED_OUTPUT, missing, _first(told.junk))
     elif broken:
@@ -88,6 +91,8 @@ def runner_said_something(evidence: Evidence) -> Iterator[Objection]:
         yield Objection(
             Reason.UNPARSED_OUTPUT, f"asked were {evidence.plan.most_repeats} timed generations, told were {numbers}"
         )
+    elif evidence.timed and evidence.cell.generate_tokens > 1 and not any(map(decode_tps, evidence.timed)):
+        yield Objection(Reason.UNPARSED_OUTPUT, "no timed generation tells how long its tokens took")
     elif len(answered) != len(asked) or any(q not in (None, a) for q, a in zip(answered, asked, strict=True)):
         yield Objection(Reason.UNPARSED_OUTPUT, f"the runner answered {answered}, asked were {asked}"[:1000])
 
@@ -140,13 +145,27 @@ def weights_were_loaded(evidence: Evidence) -> Iterator[Objection]:
         or engine.get("use_mmap")
     ):
         return
-    if first.rss_bytes is None or first.rss_before_bytes is None or evidence.weight_bytes < _FEW_WEIGHTS_BYTES:
+    if evidence.weight_bytes < _FEW_WEIGHTS_BYTES:
+        return
+    if first.rss_bytes is None or first.rss_before_bytes is None:
+        yield from _held_at_most(evidence)
         return
     grew = first.rss_bytes - first.rss_before_bytes
     if grew < evidence.weight_bytes / 2:
         yield Objection(
             Reason.LOAD_ERROR,
             f"the runner holds {grew} bytes more after loading {evidence.weight_bytes} bytes of weights",
+        )
+
+
+def _held_at_most(evidence: Evidence) -> Iterator[Objection]:
+    """Judge by the peak, where the runner does not tell what it held."""
+    end = evidence.run.end
+    sampled, kernels = evidence.run.peak("rss_bytes"), end.maxrss_bytes if end is not None else None
+    peak = max((value for value in (sampled, kernels) if value is not None), default=None)
+    if peak is not None and peak < evidence.weight_bytes / 2:
+        yield Objection(
+            Reason.LOAD_ERROR, f"the runner never held more than {peak} bytes, with {evidence.weight_bytes} of weights"
         )
 
 
@@ -186,7 +205,8 @@ def _all_repeats_are_there(evidence: Evidence) -> Iterator[Objection]:
 def speed_is_possible(evidence: Evidence) -> Iterator[Objection]:
     """Times are finite, positive, complete, within the run's wall time, and within physics."""
     for generation in evidence.told.generations:
-        wrong = wrong_times(generation) or beyond_physics(generation, evidence.weight_bytes)
+        by_tool = bool(evidence.told.tool)
+        wrong = wrong_times(generation, may_be_untimed=by_tool) or beyond_physics(generation, evidence.weight_bytes)
         if wrong:
             yield Objection(Reason.IMPLAUSIBLE_SPEED, f"generation {generation.index} ({generation.kind}): {wrong}")
             return
@@ -225,6 +245,7 @@ def repeats_agree(evidence: Evidence) -> Iterator[Objection]:
 RULES: tuple[Rule, ...] = (
     ended_by_itself,
     account_is_complete,
+    tool_output_is_believed,
     backend_was_used,
     runner_had_no_error,
     engine_reported_no_error,

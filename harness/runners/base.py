@@ -60,6 +60,7 @@ class Step:
         files: what is brought to that folder first, path below it → content.
         links: symbolic links made there first, path below it → target on the phone.
         env: variables added to the phone's own.
+        speaks: whether it prints while it works, so that long silence means that it hangs.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Step:
     files: Mapping[str, bytes] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    speaks: bool = True
 
 
 class Runner(Protocol):
@@ -87,16 +89,19 @@ class Runner(Protocol):
         """Why its first use of a model cannot be timed, ``""`` where it can."""
         ...
 
-    def cannot(self, cell: PlannedCell, plan: Plan) -> tuple[Reason, str] | None:
-        """Return why this runner cannot measure a cell, ``None`` when it can."""
+    def cannot(self, bundle: Bundle, cell: PlannedCell, plan: Plan) -> tuple[Reason, str] | None:
+        """Return why this runner cannot measure a cell with a bundle, ``None`` when it can."""
         ...
 
     def steps(self, order: Order) -> tuple[Step, ...]:
         """Return the runs of a cell; the first is the one that is measured."""
         ...
 
-    def read(self, order: Order, runs: Mapping[str, RunLog]) -> RunnerLog:
-        """Return what the runs told, by the names of their steps. A step that was not reached is not among them."""
+    def read(self, order: Order, runs: Mapping[str, RunLog], logs: Mapping[str, bytes] | None = None) -> RunnerLog:
+        """Return what the runs told, by the names of their steps. A step that was not reached is not among them.
+
+        ``logs`` is what the engine wrote into the phone's log in each, as builds with MNN_USE_LOGCAT do.
+        """
         ...
 
 

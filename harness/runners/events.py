@@ -57,6 +57,7 @@ class Generation(_Event):
     moment of each token is not known, ``token_ms`` is empty and ``decode_ms`` the time of ``decode_steps`` tokens.
 
     ``margins``, where asked for, holds for every token the ones that came nearest and how far behind their logits were.
+    ``pieces`` are the bytes of the tokens in it and in the margins, in hexadecimal.
     ``first_logits`` are the largest logits of the first token, stop tokens among them. A ``check`` is generated for
     its text alone, by another program of the same build. ``begun_ns`` is when the prompt was submitted, by the clock of
     the probe's samples, ``first_token_ns`` when the first token came, where only that is known; ``rss_bytes`` was held
@@ -78,6 +79,7 @@ class Generation(_Event):
     text: str = ""
     question: str | None = None
     margins: tuple[tuple[tuple[int, float], ...], ...] = ()
+    pieces: dict[int, str] = Field(default_factory=dict)
     first_logits: tuple[tuple[int, float], ...] = ()
     engine_prefill_ms: Milliseconds | None = None
     engine_decode_ms: Milliseconds | None = None
@@ -117,7 +119,9 @@ class End(_Event):
 class RunnerLog:
     """What a runner told, in order of kind. ``junk`` are lines on its event stream that are no event.
 
-    ``loads`` are all loads of the model, ``load`` is the last, which the generations used.
+    ``loads`` are all loads of the model, ``load`` is the last, which the generations used. ``unread`` are lines of a
+    tool that look like figures and are not understood, ``definition`` says how a tool defines its figures where that
+    differs from our runner's, and ``tool`` is what it printed, in the form in which its output is judged.
     """
 
     hello: Hello | None = None
@@ -126,6 +130,9 @@ class RunnerLog:
     errors: tuple[RunnerError, ...] = ()
     end: End | None = None
     junk: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    definition: str = ""
+    tool: bytes = b""
 
     @property
     def load(self) -> Load | None:

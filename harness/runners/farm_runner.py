@@ -39,7 +39,7 @@ class FarmRunner:
     wants_prompt_text = False
     no_cold_start = ""
 
-    def cannot(self, cell: PlannedCell, plan: Plan) -> tuple[Reason, str] | None:
+    def cannot(self, bundle: Bundle, cell: PlannedCell, plan: Plan) -> tuple[Reason, str] | None:
         """It measures every cell."""
         return None
 
@@ -50,20 +50,26 @@ class FarmRunner:
         files = {ASK_FILE: ask_file(plan)} if cell.leads and plan.golden.ask else {}
         return (Step(MAIN, argv, files, env=library_env(bundle, order.bundle_dir)),)
 
-    def read(self, order: Order, runs: Mapping[str, RunLog]) -> RunnerLog:
+    def read(self, order: Order, runs: Mapping[str, RunLog], logs: Mapping[str, bytes] | None = None) -> RunnerLog:
         """Return its events."""
         return parse_runner_output(runs[MAIN].stdout)
 
 
 def build_command(
-    bundle: Bundle, bundle_dir: str, model_dir: str, work_dir: str, cell: PlannedCell, plan: Plan
+    bundle: Bundle,
+    bundle_dir: str,
+    model_dir: str,
+    work_dir: str,
+    cell: PlannedCell,
+    plan: Plan,
+    prompt_text: str = PROMPT_TEXT,
 ) -> tuple[str, ...]:
     """Return the command that runs one cell on the phone. All folders are paths on the phone."""
     program = f"{bundle_dir}/{bundle.program}"
     argv = ["python3", program] if bundle.manifest.needs_python_mnn else [program]
     argv += ["--model", model_dir, "--backend", cell.backend, "--threads", str(cell.threads)]
     argv += ["--precision", cell.precision, "--memory", cell.memory, "--work-dir", work_dir]
-    argv += ["--prompt-text", PROMPT_TEXT, "--prompt-tokens", str(cell.prompt_tokens)]
+    argv += ["--prompt-text", prompt_text, "--prompt-tokens", str(cell.prompt_tokens)]
     argv += ["--generate-tokens", str(cell.generate_tokens), "--context-tokens", str(cell.context_tokens)]
     argv += ["--load-rounds", str(plan.load_rounds), "--warmups", str(plan.warmups), "--require-backend"]
     argv += _how_long(plan)
@@ -94,16 +100,18 @@ def reference_command(
     lengths: tuple[int, int, int],
     engine: Mapping[str, bool | int | str],
     questions: Sequence[tuple[str, int]],
+    prompt_text: str = PROMPT_TEXT,
 ) -> tuple[str, ...]:
     """Return the command that computes a reference on this computer: each text once, with its margins.
 
-    ``lengths`` are prompt, generated and context tokens. The questions go by a file in ``work_dir``, which is written.
+    ``lengths`` are prompt, generated and context tokens; the prompt is cut from ``prompt_text``. The questions go
+    by a file in ``work_dir``, which is written.
     """
     file = Path(work_dir) / ASK_FILE
     file.write_text("".join(f"{_question(text, tokens)}\n" for text, tokens in questions), encoding="utf-8")
     prompt_tokens, generate_tokens, context_tokens = map(str, lengths)
     argv = [*program, "--model", model_dir, "--backend", "cpu", "--threads", str(threads)]
-    argv += ["--precision", precision, "--memory", memory, "--work-dir", work_dir, "--prompt-text", PROMPT_TEXT]
+    argv += ["--precision", precision, "--memory", memory, "--work-dir", work_dir, "--prompt-text", prompt_text]
     argv += ["--prompt-tokens", prompt_tokens, "--generate-tokens", generate_tokens, "--context-tokens", context_tokens]
     argv += ["--warmups", "0", "--repeats", "1", "--margins", "--ask-file", str(file)]
     return (*argv, *_engine_keys(engine))

@@ -144,11 +144,12 @@ def answer(lines: Sequence[Line]) -> str:
     end = next((place for place, line in enumerate(lines[begin:], begin) if _RULER.fullmatch(line.text)), len(lines))
     if not begin and any(_FIELD_LIKE.match(line.text) for line in lines[:end]):
         end = len(lines)
-    kept = [line.text for line in lines[begin:end] if not _is_machine(line)]
+    kept = [line.text for line in lines[begin:end] if not is_machine(line)]
     return "\n".join(kept).strip()
 
 
-def _is_machine(line: Line) -> bool:
+def is_machine(line: Line) -> bool:
+    """Whether a line is one of the tool, the engine, a log or a person beside it, and not of the model."""
     text = line.text
     if line.tag is not None or line.comment is not None or _RULER.fullmatch(text) or _EMBEDDED.search(text):
         return True

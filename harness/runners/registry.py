@@ -6,8 +6,10 @@ from harness.payload.bundle import Bundle
 from harness.payload.bundle_manifest import RunnerName
 from harness.runners.base import Runner
 from harness.runners.farm_runner import FarmRunner
+from harness.runners.llm_bench_runner import LlmBench
+from harness.runners.llm_demo_runner import LlmDemo
 
-RUNNERS: dict[RunnerName, Runner] = {"farm_runner": FarmRunner()}
+RUNNERS: dict[RunnerName, Runner] = {"farm_runner": FarmRunner(), "llm_bench": LlmBench(), "llm_demo": LlmDemo()}
 
 
 def runner_of(bundle: Bundle) -> Runner:

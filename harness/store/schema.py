@@ -234,9 +234,12 @@ class Output(Frozen):
 
 
 class Sample(Frozen):
-    """One generation, raw. An ``outlier`` is marked and counts all the same; ``rss_bytes`` is held at its end."""
+    """One generation, raw. An ``outlier`` is marked and counts all the same; ``rss_bytes`` is held at its end.
 
-    kind: Literal["warmup", "timed", "answer"]
+    A ``check`` was generated for its text alone, by another program of the same build.
+    """
+
+    kind: Literal["warmup", "timed", "answer", "check"]
     ttft_ms: float | None
     prefill_ms: float | None
     decode_tps: float | None
@@ -306,8 +309,11 @@ class CellRecord(Frozen):
                 raise ValueError("an ok record needs a backend proven by the engine or its log")
             if not self.backend.actual == self.backend.requested == self.config.backend:
                 raise ValueError("an ok record needs the backend that was asked for")
-            if self.metrics is None or self.metrics.decode_tps is None or self.metrics.ttft_ms is None:
+            if self.metrics is None or self.metrics.decode_tps is None:
                 raise ValueError("an ok record needs its metrics")
+            # MNN's own tools do not tell when a prompt is submitted.
+            if self.metrics.ttft_ms is None and self.bundle.runner not in ("llm_bench", "llm_demo"):
+                raise ValueError("an ok record needs its metrics: the TTFT is missing")
         else:
             if self.reason is None or self.fault is None:
                 raise ValueError(f"a record with verdict {self.verdict.value} needs reason and fault")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from harness.bench.match import NEAR_TIE, Comparison, Expected, compare, difference
+from harness.bench.match import NEAR_TIE, Comparison, Expected, compare, compare_text, difference
 
 WANTED = Expected(token_ids=tuple(range(10, 22)), text="one two three", finish="length")
 
@@ -74,3 +74,46 @@ def test_a_difference_names_the_token_and_both_texts() -> None:
         "token 2 is 99 instead of 11; it says 'one zwei', the reference 'one two three'"
     )
     assert difference(2, other, WANTED).startswith("token 3 is missing instead of 12")
+
+
+PIECES = {4: b"Paris", 5: b".", 6: b" It", 7: b" It is", 8: b" \xc3", 9: b"\xa9"}
+TEXT = Expected(
+    token_ids=(4, 5, 6, 2),
+    text="Paris. It",
+    finish="eos",
+    pieces={token: piece.hex() for token, piece in PIECES.items()},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "found"),
+    [
+        ("Paris. It", "exact", Comparison(4, held=True)),
+        ("Paris. It is", "exact", Comparison(3, held=False)),
+        ("Paris. It is", "prefix", Comparison(3, held=False)),
+        ("Paris. He", "prefix", Comparison(2, held=False)),
+        ("Paris", "prefix", Comparison(1, held=False)),
+        ("Paris!", "first", Comparison(1, held=True)),
+        ("Rome", "first", Comparison(0, held=False)),
+        ("Rome", "off", Comparison(0, held=True)),
+    ],
+)
+def test_a_text_without_ids_is_compared_by_the_references_pieces(text: str, policy: str, found: Comparison) -> None:
+    assert compare_text(text, TEXT, policy, 8) == found  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("place", "token", "gap", "tie"),
+    [(2, 7, 0.1, True), (2, 7, 0.9, False), (3, 7, 0.1, False), (2, 9, 0.1, False), (0, 7, 0.1, False)],
+)
+def test_a_longer_token_that_begins_like_the_wanted_one_may_be_a_tie(
+    place: int, token: int, gap: float, tie: bool
+) -> None:
+    margins = tuple(((token, gap),) if n == place else () for n in range(4))
+    found = compare_text("Paris. It is", TEXT.model_copy(update={"margins": margins}), "prefix", 8)
+    assert (found.common, found.held, found.tie) == (3, False, tie)
+
+
+def test_half_a_character_is_compared_by_its_bytes() -> None:
+    expected = TEXT.model_copy(update={"token_ids": (4, 8, 9), "text": "Paris \u00e9", "finish": "length"})
+    assert compare_text("Paris \u00e9t\u00e9", expected, "prefix", 8) == Comparison(3, held=True)

@@ -34,6 +34,7 @@ from harness.phone.health import HealthStore
 from harness.phone.identity import Identity
 from harness.plan.matrix import cells_of
 from harness.plan.model import Cool
+from harness.runners.base import PromptText
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellConfig, CellRecord, Finding
 
@@ -686,3 +687,58 @@ def test_what_has_no_android_has_no_log_to_tell(make: ModuleType, session: Calla
     record = session(make.run(make.lines(make.events()))).run()
     assert record.metrics.killed_apps is None
     assert record.nulls["killed_apps"] == "the phone's log was not read"
+
+
+def test_what_a_tool_says_in_the_phones_log_is_read_before_it_is_judged(
+    make: ModuleType,
+    session: Callable[..., Any],
+    load_module: Callable[[Path], ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tools = load_module(Path(__file__).parents[1] / "runners" / "tool_runs.py")
+    chunks = tools.streamed([tools.TEXT] * 3)
+    chunks[1] = (chunks[1][0], b"prompt file is /w/prompts.txt\n")
+    here = session(tools.run(chunks), ask=[], threads=[2], generate_tokens=[4])
+    here.session._prepared = True
+    here.session._check_battery = lambda _: None
+    here.session.phone = replace(here.session.phone, facts=replace(here.session.phone.facts, sdk=34))
+    models = {"toy": tools.model(tmp_path / "toy")}
+    here.session.context = replace(here.session.context, bundle=tools.bundle("llm_demo"), models=models)
+    monkeypatch.setattr(bench_session, "ensure_on_phone", lambda *_, **__: Stored("/there", 0))
+    monkeypatch.setattr(attempt, "prompt_text", lambda *_: PromptText("A phone lay", tuple(range(8)), (2,)))
+    words = tools.HEAD[1].replace(b"prompt file is /w/prompts.txt\n", b"") + tools.summary(24, 12)
+    begin = b"06-01 10:00:01.000     1     1 I other   : x\n"
+    said = b"".join(b"06-01 10:00:02.000     7     7 I MNNJNI  : %s\n" % line for line in words.splitlines())
+    logs = [begin, begin + said]
+
+    def shell(argv: list[str], **_: object) -> ShellResult:
+        if argv[0] == "logcat":
+            return ShellResult(0, logs.pop(0), b"")
+        return type(here.transport).shell(here.transport, argv)
+
+    here.transport.shell = shell
+    record = here.run()
+    assert (record.verdict.value, record.detail) == ("ok", "")
+    assert (record.metrics.load_ms, record.metrics.decode_tps.median, record.bundle.runner) == (310.5, 50.0, "llm_demo")
+    assert here.probe.specs[0].argv[0] == "/there/llm_demo"
+    assert any(remote.endswith("/model/config.json") for remote in here.transport.pushed)
+
+
+def test_a_tool_that_prints_at_its_end_is_not_silent(
+    make: ModuleType,
+    session: Callable[..., Any],
+    load_module: Callable[[Path], ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tools = load_module(Path(__file__).parents[1] / "runners" / "tool_runs.py")
+    here = session(tools.bench(tools.row(), tools.row()), ask=[], threads=[2], generate_tokens=[4])
+    models = {"toy": tools.model(tmp_path / "toy")}
+    here.session.context = replace(here.session.context, bundle=tools.bundle("llm_bench"), models=models)
+    monkeypatch.setattr(bench_session, "ensure_on_phone", lambda *_, **__: Stored("/there", 0))
+    monkeypatch.setattr(attempt, "prompt_text", lambda *_: PromptText("A phone lay", tuple(range(8)), (2,)))
+    record = here.run()
+    assert [spec.silence_s for spec in here.probe.specs] == [None, 300.0]
+    assert [spec.argv[0] for spec in here.probe.specs] == ["/there/llm_bench", "/there/llm_demo"]
+    assert record.detail.startswith("text: llm_demo gave no summary")

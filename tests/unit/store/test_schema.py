@@ -61,6 +61,14 @@ def test_nothing_is_ok_without_its_figures(values: Values, missing: str) -> None
         CellRecord.model_validate(bent)
 
 
+@pytest.mark.parametrize("runner", ["llm_bench", "llm_demo"])
+def test_tools_that_cannot_tell_a_ttft_are_ok_without_one(values: Values, runner: str) -> None:
+    bent = values(nulls={"driver": "x", "ttft_ms": "x"})
+    bent["metrics"]["ttft_ms"] = None
+    bent["bundle"]["runner"] = runner
+    assert CellRecord.model_validate(bent).metrics is not None
+
+
 def test_nothing_is_ok_when_the_actual_backend_is_unknown(values: Values) -> None:
     bent = values(nulls={"driver": "x", "actual": "x"})
     bent["backend"]["actual"] = None
