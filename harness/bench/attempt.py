@@ -220,6 +220,7 @@ class Attempt:
             work_dir=f"{transport.base_dir}/work/{account.cell_id[:12]}-{account.number}-{secrets.token_hex(3)}",
             cell=cell,
             plan=self._plan,
+            files=frozenset(file.path for file in programs.files),
             prompt=prompt,
         )
 

@@ -31,6 +31,8 @@ def output_of(evidence: Evidence, plan: Plan, nulls: dict[str, str]) -> Output |
     has_ids = bool(timed and timed[0].token_ids)
     explain(nulls, not timed, "token_ids_hash", "no timed generation")
     explain(nulls, bool(timed) and not has_ids, "token_ids_hash", "the runner tells no token ids")
+    has_logits = bool(timed and timed[0].first_logits)
+    explain(nulls, not has_logits, "first_logits", "the runner tells no logits" if timed else "no timed generation")
     timed_text = next((one.text for one in (*timed, *evidence.told.of_kind("check")) if one.text), "")
     text = asked[0].text if asked else timed_text if timed else of_set[0].text
     # A set's answers count by themselves: those of the plan's questions are in every cell.
@@ -64,6 +66,7 @@ def output_of(evidence: Evidence, plan: Plan, nulls: dict[str, str]) -> Output |
         golden_ci95=wilson(right, count) if whole else None,
         golden_set=golden_name(plan.golden) if is_set else None,
         timed_text=timed_text,
+        first_logits=timed[0].first_logits if has_logits else None,
         answers=(*asked, *_wrong_ones(of_set)),
     )
 

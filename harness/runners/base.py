@@ -38,7 +38,10 @@ class PromptText:
 
 @dataclass(frozen=True)
 class Order:
-    """One cell on one phone. All folders are paths on the phone; ``prompt`` is there for runners that need it."""
+    """One cell on one phone. All folders are paths on the phone; ``prompt`` is there for runners that need it.
+
+    ``files`` are those of the bundle that the phone got, below ``bundle_dir``.
+    """
 
     bundle: Bundle
     bundle_dir: str
@@ -48,6 +51,7 @@ class Order:
     cell: PlannedCell
     plan: Plan
     prompt: PromptText | None = None
+    files: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,16 @@ def step_dir(work_dir: str, step: Step) -> str:
     return work_dir if step.name == MAIN else f"{work_dir}/{step.name}"
 
 
-def library_env(bundle: Bundle, bundle_dir: str) -> dict[str, str]:
-    """Return the variables with which a program finds the libraries beside it."""
-    return {"LD_LIBRARY_PATH": bundle_dir} if bundle.manifest.variants else {}
+# Backends in libraries of their own (MNN_SEP_BUILD=ON): they register themselves once loaded, and nothing loads them.
+_BACKEND_LIBRARIES = {"opencl": "libMNN_CL.so", "vulkan": "libMNN_Vulkan.so"}
+
+
+def library_env(order: Order) -> dict[str, str]:
+    """Return the variables with which MNN's programs find the libraries beside them, the backend's own among them."""
+    if not order.bundle.manifest.variants:
+        return {}
+    env = {"LD_LIBRARY_PATH": order.bundle_dir}
+    library = _BACKEND_LIBRARIES.get(order.cell.backend)
+    if library in order.files:
+        env["LD_PRELOAD"] = f"{order.bundle_dir}/{library}"
+    return env

@@ -48,7 +48,7 @@ class FarmRunner:
         bundle, cell, plan = order.bundle, order.cell, order.plan
         argv = build_command(bundle, order.bundle_dir, order.model_dir, order.work_dir, cell, plan)
         files = {ASK_FILE: ask_file(plan)} if cell.leads and plan.golden.ask else {}
-        return (Step(MAIN, argv, files, env=library_env(bundle, order.bundle_dir)),)
+        return (Step(MAIN, argv, files, env=library_env(order)),)
 
     def read(self, order: Order, runs: Mapping[str, RunLog], logs: Mapping[str, bytes] | None = None) -> RunnerLog:
         """Return its events."""

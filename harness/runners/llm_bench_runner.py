@@ -74,7 +74,7 @@ class LlmBench:
             _command(order),
             {**own_config(order, {"banned_tokens": list(prompt_of(order).stop_tokens)}), "tmp/.keep": b""},
             own_links(order),
-            library_env(order.bundle, order.bundle_dir),
+            library_env(order),
             speaks=False,
         )
         same = _as_measured(order)
@@ -157,7 +157,7 @@ def _farm_runner_step(order: Order) -> Step:
         bundle, order.bundle_dir, order.model_dir, folder, order.cell, once, prompt_text=prompt_of(order).text
     )
     files = {ASK_FILE: ask_file(order.plan)} if order.cell.leads and order.plan.golden.ask else {}
-    return Step(TEXT, argv, files, env=library_env(bundle, order.bundle_dir))
+    return Step(TEXT, argv, files, env=library_env(order))
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def demo_step(order: Order, name: str, prompts: Sequence[str], tokens: int, *, c
     stops = [] if chat else list(prompt_of(order).stop_tokens)
     files = own_config(order, {"use_template": chat, "banned_tokens": stops})
     files[PROMPTS] = "".join(f"{prompt}\n" for prompt in prompts).encode()
-    step = Step(name, (), files, own_links(order), library_env(order.bundle, order.bundle_dir))
+    step = Step(name, (), files, own_links(order), library_env(order))
     folder = step_dir(order.work_dir, step)
     argv = (f"{order.bundle_dir}/{program}", f"{folder}/{FOLDER}/{CONFIG}", f"{folder}/{PROMPTS}", str(tokens))
     return Step(name, argv, step.files, step.links, step.env)

@@ -218,7 +218,8 @@ class Output(Frozen):
     ``match`` is the policy that held against the reference, ``near_tie`` where it held but for a token that the
     reference finds nearly as likely, or ``differs``; ``matched_tokens`` how many tokens are the same from the start on,
     in the timed generation where they are fewest. ``golden`` counts right answers, ``golden_ci95`` is the
-    interval of their share, ``golden_set`` names the set of questions and its hash.
+    interval of their share, ``golden_set`` names the set of questions and its hash. ``first_logits`` are the largest
+    logits of the first timed generation's first token, each with its token id.
     """
 
     text: str
@@ -231,6 +232,7 @@ class Output(Frozen):
     answers: tuple[Answer, ...] = ()
     golden_ci95: tuple[float, float] | None = None
     golden_set: str | None = None
+    first_logits: tuple[tuple[int, float], ...] | None = None
 
 
 class Sample(Frozen):

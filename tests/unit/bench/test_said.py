@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from harness.bench.said import wilson, write_answers
+from harness.bench.said import output_of, wilson, write_answers
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,23 @@ def test_every_answer_is_kept_in_full(make: ModuleType, tmp_path: Path) -> None:
     write_answers(evidence, evidence.plan, tmp_path / "answers.jsonl")
     [line] = (tmp_path / "answers.jsonl").read_text().splitlines()
     assert json.loads(line) == {"question": "Capital of Peru?", "text": "Lima.", "expect": "lima", "right": True}
+
+
+def test_the_first_tokens_largest_logits_stand_beside_the_text(make: ModuleType) -> None:
+    told = make.events()
+    first = next(event for event in told if event.get("kind") == "timed")
+    first["first_logits"] = [[100, 17.25], [7, 17.0]]
+    evidence = make.evidence(told)
+    nulls: dict[str, str] = {}
+    said = output_of(evidence, evidence.plan, nulls)
+    assert said is not None
+    assert said.first_logits == ((100, 17.25), (7, 17.0))
+    assert "first_logits" not in nulls
+
+
+def test_a_runner_without_logits_is_told_as_such(make: ModuleType) -> None:
+    evidence = make.evidence()
+    nulls: dict[str, str] = {}
+    said = output_of(evidence, evidence.plan, nulls)
+    assert said is not None
+    assert (said.first_logits, nulls["first_logits"]) == (None, "the runner tells no logits")
