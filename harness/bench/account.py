@@ -129,9 +129,12 @@ class Account:
     def _remarks(self) -> tuple[Finding, ...]:
         if self.evidence is None:
             return ()
-        hello = self.evidence.told.hello
-        version = (hello.engine_version if hello is not None else None) or self.bundle.manifest.engine_version
-        return (*make.remarks_of(self.evidence), *remarks_on_engine(self.model, version))
+        remarks = make.remarks_of(self.evidence)
+        manifest, hello = self.bundle.manifest, self.evidence.told.hello
+        if manifest.engine != "MNN":  # its versions say nothing about models
+            return remarks
+        version = (hello.engine_version if hello is not None else None) or manifest.engine_version
+        return (*remarks, *remarks_on_engine(self.model, version))
 
     def _sections(self, nulls: dict[str, str]) -> dict[str, Any]:
         sections: dict[str, Any] = {"backend": None, "metrics": None, "thermal": None, "output": None}
