@@ -1,0 +1,129 @@
+"""Triage: texts in, findings out. Reads each text once, in bounded memory, and never raises on what is in it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from harness.triage.entry import Entry, Kind, read_entry
+from harness.triage.finding import Finding, findings_of
+from harness.triage.match import Matcher
+from harness.triage.readers.crash import NEEDLES as CRASH_NEEDLES
+from harness.triage.readers.crash import CrashReader
+from harness.triage.readers.exits import read_exits
+from harness.triage.readers.kind import HEAD, kind_of
+from harness.triage.readers.record import record_entries
+from harness.triage.readers.tables import table_entries
+from harness.triage.rule import Rule, shipped_rules
+from harness.triage.scan import blocks
+
+# Readers that need a text as a whole look at texts of people's size only.
+WHOLE = 4 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """One text: its name for people, and how to open it for reading bytes."""
+
+    name: str
+    open: Callable[[], AbstractContextManager[BinaryIO]]
+
+    @classmethod
+    def of_file(cls, path: Path) -> Source:
+        """Return the source that a file is."""
+        return cls(str(path), lambda: path.open("rb"))
+
+    @classmethod
+    def of_text(cls, name: str, text: bytes | str) -> Source:
+        """Return the source that a text in memory is."""
+        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        return cls(name, lambda: nullcontext(io.BytesIO(data)))
+
+
+# Who knows more of a whole text than its single lines tell, e.g. the judge of MNN's figures: from its name and bytes.
+Judge = Callable[[str, bytes], Iterable[Entry]]
+
+
+def triage(
+    sources: Iterable[Source], rules: Sequence[Rule] | None = None, judges: Sequence[Judge] = ()
+) -> tuple[Finding, ...]:
+    """Return what the sources show together, most likely cause first; empty when nothing is known of them.
+
+    Raises:
+        OSError: a source cannot be read.
+    """
+    matcher = Matcher(shipped_rules() if rules is None else rules, CRASH_NEEDLES)
+    crashes = CrashReader()
+    wanted = frozenset(range(len(CRASH_NEEDLES)))
+    for source in sources:
+        with source.open() as stream:
+            whole = _read_one(source.name, stream, matcher, crashes, wanted)
+        for entry in _of_whole(source.name, whole, judges):
+            matcher.take_text(entry)
+    for entry in crashes.entries():
+        matcher.take_text(entry)
+    return findings_of(matcher.hits())
+
+
+def _read_one(
+    name: str, stream: BinaryIO, matcher: Matcher, crashes: CrashReader, wanted: frozenset[int]
+) -> bytes | None:
+    """Read a text line by line; return it as a whole when it is small enough, else ``None``."""
+    head = stream.read(HEAD)
+    kind = kind_of(head)
+    kept = _Kept(head, stream)
+    for found in matcher.scanner.scan(kept):  # type: ignore[arg-type]
+        if kind == "record":
+            for entry in record_entries(found.raw, name, found.number):
+                matcher.take_text(entry)
+            continue
+        entry = read_entry(found.raw, name, found.number, kind)
+        matcher.take(entry, found.needles)
+        if found.needles & wanted:
+            crashes.take(entry)
+    return kept.whole
+
+
+class _Kept:
+    """A stream whose beginning was read already; remembers what it gave as long as that is little."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head, self._rest = head, rest
+        self._parts: list[bytes] | None = []
+        self._size = 0
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, ``b""`` at the end."""
+        part, self._head = (self._head, b"") if self._head else (self._rest.read(size), b"")
+        self._size += len(part)
+        if self._size > WHOLE:
+            self._parts = None
+        if self._parts is not None:
+            self._parts.append(part)
+        return part
+
+    @property
+    def whole(self) -> bytes | None:
+        """All that was read, ``None`` when it was too much to keep."""
+        return None if self._parts is None else b"".join(self._parts)
+
+
+def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterator[Entry]:
+    if whole is None:
+        return
+    entries = list(_entries(name, whole, kind_of(whole[:HEAD])))
+    if entries and entries[0].kind != "record":
+        yield from table_entries(entries)
+        yield from read_exits(entries)
+        for judge in judges:
+            yield from judge(name, whole)
+
+
+def _entries(name: str, whole: bytes, kind: Kind) -> Iterator[Entry]:
+    plain = b"".join(blocks(io.BytesIO(whole)))
+    for number, line in enumerate(plain.split(b"\n"), 1):
+        yield read_entry(line, name, number, kind)
