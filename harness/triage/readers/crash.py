@@ -16,7 +16,7 @@ Owner = Literal["mnn", "driver", "npu", "app", "java", "system", "unknown"]
 
 # One of these stands in every line that this reader wants to see.
 NEEDLES = (
-    "Fatal signal", "signal ", "pid: ", "Abort message", "Cause: ", " pc 0", " from /", "ABI: '", "Cmdline: ", " in ??",
+    "Fatal signal", " (SIG", "pid: ", "Abort message", "Cause: ", " pc 0", " from /", "ABI: '", "Cmdline: ", " in ??",
     "Build fingerprint",
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ _CAUSE = re.compile(r"^\s{0,12}Cause: (?P<text>.{1,300}?)\s{0,4}$")
 _ABI = re.compile(r"^\s{0,12}ABI: '(?P<abi>\w{1,10})'")
 
 _MNN = re.compile(
-    r"libMNN|libllm\b|libllm\.so|libmnn|MNNConvert|/llm_(?:bench|demo)\b|/farm_runner\b|\.out$|mnncli|^MNN::|_ZN3MNN"
+    r"libMNN|libllm\b|libllm\.so|libmnn|MNNConvert|\bllm_(?:bench|demo)\b|\bfarm_runner\b|mnncli|mnnllm|^MNN::|_ZN3MNN"
 )
 _DRIVER = re.compile(
     r"libGLES_|libOpenCL|libGLESv|libEGL_|libq3dtools|libllvm-|libCB\.so|libgsl\.so|libadreno|vulkan\.|libvulkan|libmali|"
@@ -115,10 +115,8 @@ class Crash:
 
     @property
     def owner(self) -> Owner:
-        """Whose code it died in. An application's own library below MNN's or a driver's does not count."""
-        if self.top is not None:
-            return self.top.owner
-        return "mnn" if _MNN.search(self.process or "") else "unknown"
+        """Whose code it died in, as far as there is a stack."""
+        return "unknown" if self.top is None else self.top.owner
 
     @property
     def stands_on_mnn(self) -> bool:
