@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from harness.bench.believe import Judged, believe
@@ -24,18 +25,22 @@ _TOLD = frozenset(
         Reason.TOKEN_COUNT_SHORT,
     }
 )
+# The judge takes for granted that a text is of one of MNN's tools; this tells whether it may be.
+_OF_MNN = re.compile(
+    rb"(?i)tok/s|\bt/s\b|mnn|\bllm_|i8sdot|config path is|prompt|backend|decode|\b(?:text|output|answer)\s?[=:]"
+)
 
 
 def judged_entries(name: str, text: bytes) -> Iterator[Entry]:
     """Yield one line for each figure, text or whole output that is not to be believed."""
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or not _OF_MNN.search(text):
         return
     belief = believe(text)
     lines = text.decode("utf-8", "replace").splitlines()
     seen: set[Reason] = set()
     for judged in (*belief.figures, belief.whole):
-        # Notes without an output are no program that ended silently.
-        if judged.reason is Reason.SILENT_EXIT and judged.evidence.startswith("#"):
+        # Nothing at all, or notes without an output, are no program that ended silently.
+        if judged.reason is Reason.SILENT_EXIT and judged.evidence[:1] in ("", "#"):
             continue
         if judged.reason in _TOLD and judged.reason not in seen:
             seen.add(judged.reason)

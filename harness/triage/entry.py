@@ -28,6 +28,7 @@ _BARE = re.compile(
     r"\s{0,8}[VDIWEFAS][/ ]\s?(?P<tag>libc|DEBUG|linker\w{0,8}|lowmemorykiller|lmkd|ActivityManager|AndroidRuntime|"
     r"MNN\w{0,20}|tombstoned|crash_dump\w{0,4}|Zygote|audit|auditd|OpenCL|Adreno\S{0,20}|QnnDsp|QNN\w{0,10}|vulkan|"
     r"art|libc\+\+abi|scudo|native)\s{0,12}(?:\(\s{0,6}(?P<pid>\d{1,7})\))?\s{0,4}: ?"
+    r"|[VDIWEFAS]/(?P<tag2>[^\s(:][^(:]{0,60}?)\s{0,12}\(\s{0,6}(?P<pid2>\d{1,7})\): ?"
 )
 _PIDS = re.compile(
     r"(?:\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{3,9}\s{1,8}(?:[+-]\d{4}\s{1,4})?(?:[a-z]\S{0,12}\s{1,4})?"
@@ -40,7 +41,7 @@ _LONG = re.compile(
 )
 # Line numbers of grep, and a quotation mark of a mail or of an issue.
 _QUOTED = re.compile(r"(?:> ?){1,3}|\(standard input\):\d{1,9}:|\d{1,9}:(?=(?:\d{4}-)?\d\d-\d\d \d\d:\d\d)")
-_NOTE = re.compile(r"#(?!#|\d\d\s)\s?(?=\S)")
+_NOTE = re.compile(r"#(?:\s(?=\S)|(?=[A-Za-z]))")
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,10 @@ def read_entry(raw: bytes, source: str, number: int, kind: Kind) -> Entry:
         return Entry(line.text, "logcat", evidence, line.tag.strip(), None if pid is None else int(pid["pid"]))
     bare = _BARE.match(text)
     if bare is not None:
-        return Entry(text[bare.end() :], "logcat", evidence, bare["tag"], int(bare["pid"]) if bare["pid"] else None)
+        writer = bare["pid"] or bare["pid2"]
+        return Entry(
+            text[bare.end() :], "logcat", evidence, bare["tag"] or bare["tag2"], int(writer) if writer else None
+        )
     long = _LONG.match(text)
     if long is not None:
         return Entry(text[long.end() :], "logcat", evidence, long["tag"], int(long["pid"]))

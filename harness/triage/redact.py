@@ -27,8 +27,9 @@ _SERIAL = re.compile(
     r"transport '|phone=|with serial )(?P<serial>[A-Za-z0-9._:-]{4,64})"
 )
 _LISTED = re.compile(
-    r"^(?P<serial>[A-Za-z0-9._:-]{4,64})(?P<after>\s{1,20}(?:device|offline|unauthorized|authorizing|no permissions|"
-    r"recovery|sideload|bootloader|host|connecting)\b)"
+    r"^(?P<serial>[A-Za-z0-9._:-]{4,64})(?<!:)(?P<after>\s{1,20}(?:device|offline|unauthorized|authorizing|recovery|"
+    r"no permissions|sideload|bootloader|host|connecting)"
+    r"(?=\s{0,4}$|\s{1,4}(?:usb|product|model|device|transport_id):|;| \())"
 )
 
 

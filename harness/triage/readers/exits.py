@@ -42,7 +42,7 @@ def read_exits(entries: Sequence[Entry]) -> Iterator[Entry]:
                 status = int(match["status"])
                 if status == 0 and failed is not None:
                     evidence = (*echoed.evidence, *failed.evidence, *entry.evidence)
-                    yield Entry("exit: lost: the command failed and the status says 0", "table", evidence)
+                    yield Entry("exit: lost: the command failed, its status is 0", "table", evidence)
                 elif status:
                     yield _status(status, (*echoed.evidence, *entry.evidence))
                 echoed = None
