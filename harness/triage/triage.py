@@ -18,6 +18,7 @@ from harness.triage.readers.exits import read_exits
 from harness.triage.readers.kind import HEAD, kind_of
 from harness.triage.readers.record import record_entries
 from harness.triage.readers.tables import table_entries
+from harness.triage.readers.texts import text_entries
 from harness.triage.rule import Rule, shipped_rules
 from harness.triage.scan import blocks
 
@@ -119,6 +120,7 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
     if entries and entries[0].kind != "record":
         yield from table_entries(entries)
         yield from read_exits(entries)
+        yield from text_entries(entries)
         for judge in judges:
             yield from judge(name, whole)
 

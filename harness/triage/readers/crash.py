@@ -49,7 +49,7 @@ _CAUSE = re.compile(r"^\s{0,12}Cause: (?P<text>.{1,300}?)\s{0,4}$")
 _ABI = re.compile(r"^\s{0,12}ABI: '(?P<abi>\w{1,10})'")
 
 _MNN = re.compile(
-    r"libMNN|libllm\b|libllm\.so|libmnn|MNNConvert|\bllm_(?:bench|demo)\b|\bfarm_runner\b|mnncli|mnnllm|^MNN::|_ZN3MNN"
+    r"libMNN|libllm|_mnn\.so|libmnn|MNNConvert|\bllm_(?:bench|demo)\b|\bfarm_runner\b|mnncli|mnnllm|^MNN::|_ZN3MNN"
 )
 _DRIVER = re.compile(
     r"libGLES_|libOpenCL|libGLESv|libEGL_|libq3dtools|libllvm-|libCB\.so|libgsl\.so|libadreno|vulkan\.|libvulkan|libmali|"

@@ -16,6 +16,8 @@ _STATUS = re.compile(
     r"|exit(?:ed)?(?=\s?[:=])|EXIT(?=\s?[:=])|rc(?=\s?=)|ret(?:urncode)?(?=\s?=)|exited with(?= \d)|returned(?= -?\d))"
     r"[\"']?\s{0,2}(?:[:=]|is|of)?\s{0,2}(?P<status>-?\d{1,3})(?![\d.])",
 )
+# mksh on a phone shows the last status before its prompt.
+_STATUS_PROMPT = re.compile(r"^(?P<status>\d{1,3})\|\S{1,60}(?::\S{0,120})? [$#](?: |$)")
 _ECHO = re.compile(r"echo\b.{0,40}\$\?")
 _PROMPT = re.compile(r"^\S{0,60}[$#>] ")
 _NUMBER = re.compile(r"^\s{0,4}(?P<status>\d{1,3})\s{0,4}$")
@@ -49,7 +51,8 @@ def read_exits(entries: Sequence[Entry]) -> Iterator[Entry]:
                 continue
             if _FAILED.search(text):
                 failed = entry
-        for match in _STATUS.finditer(text[:400]):
+        prompt = _STATUS_PROMPT.match(text)
+        for match in (prompt,) if prompt is not None else _STATUS.finditer(text[:400]):
             status = int(match["status"])
             if status:
                 yield _status(status, entry.evidence)

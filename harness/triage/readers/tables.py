@@ -12,8 +12,12 @@ from harness.runners.lines import Line
 from harness.runners.llm_bench import parse_bench
 from harness.triage.entry import Entry, Evidence
 
-_CELLS = re.compile(r"[|,;\t ]+")
-_NUMBER = re.compile(r"[-+]?\d{1,9}(?:\.\d{1,6})?(?:%|°?C|GHz|MHz|s|min)?$")
+# What parts the columns: a sign of its own, else blanks.
+_SIGNS = ("|", "\t", ",", ";")
+_NUMBER = re.compile(
+    r"(?P<value>[-+]?\d{1,9}(?:\.\d{1,6})?)(?: ?(?:±|\+/-) ?\d{1,9}(?:\.\d{1,6})?)?"
+    r"(?: ?(?:%|°?C|[GMk]Hz|s|min|(?:tok(?:ens?)?|t)/s))?$"
+)
 # How people call the columns that matter.
 _WORDS = {
     "threads": "threads thread t n_threads thread_num numthread num_threads",
@@ -66,14 +70,14 @@ def read_tables(entries: Sequence[Entry]) -> Iterator[Table]:
     rows: list[tuple[float, ...]] = []
     evidence: list[Evidence] = []
     for entry in entries:
-        cells = [cell for cell in _CELLS.split(entry.text.strip().strip("|")) if cell]
+        cells = _cells(entry.text)
         names = tuple(_meaning(cell) for cell in cells)
         if "speed" in names and len(cells) >= 2 and not any(_NUMBER.match(cell) for cell in cells):
             if columns is not None and rows:
                 yield Table(columns, tuple(rows), tuple(evidence))
             columns, rows, evidence = names, [], list(entry.evidence)
         elif columns is not None and len(cells) == len(columns) and all(_NUMBER.match(cell) for cell in cells):
-            rows.append(tuple(float(re.sub(r"[^\d.+-]", "", cell)) for cell in cells))
+            rows.append(tuple(float(match["value"]) for cell in cells if (match := _NUMBER.match(cell))))
             evidence += entry.evidence
         elif columns is not None and rows and cells and set("".join(cells)) - set("-:"):
             yield Table(columns, tuple(rows), tuple(evidence))
@@ -116,9 +120,20 @@ def _benched(entries: Sequence[Entry]) -> Iterator[Table]:
         yield Table(("threads", "speed"), tuple((threads, tps) for threads, tps, _ in rows), evidence)
 
 
+def _cells(text: str) -> list[str]:
+    text = text.strip().strip("|")
+    sign = next((sign for sign in _SIGNS if sign in text), None)
+    return [cell for part in text.split(sign) if (cell := part.strip())]
+
+
 def _meaning(cell: str) -> str:
-    word = cell.lower().strip("()#:*`")
-    return next((meaning for meaning, names in _NAMES.items() if word in names), word)
+    word = cell.lower().strip("()#:*` ")
+    whole = next((meaning for meaning, names in _NAMES.items() if word in names), None)
+    if whole is not None:
+        return whole
+    # "decode (tok/s)", "CPU temp in °C": one word of it is enough.
+    words = set(re.findall(r"[a-z0-9_/°]+", word))
+    return next((meaning for meaning in ("threads", "speed", "heat", "clock", "time") if words & _NAMES[meaning]), word)
 
 
 def table_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
