@@ -36,7 +36,9 @@ _WORDS = {
 }
 _NAMES = {meaning: frozenset(words.split()) for meaning, words in _WORDS.items()}
 _LOOSE = {
-    "threads": re.compile(r"(?:\bthreads?(?:_num)?|(?<!\S)-t)[ =:]{1,3}(\d{1,3})\b|\b(\d{1,3}) threads?\b"),
+    "threads": re.compile(
+        r"(?:\b(?:n_|num_)?threads?(?:_num)?|(?<!\S)-t|(?<![\w-])t(?==))[ =:]{1,3}(\d{1,3})\b|\b(\d{1,3}) threads?\b"
+    ),
     "speed": re.compile(
         r"(\d{1,6}(?:\.\d{1,6})?) ?(?:tok(?:ens?)?|t)/s\b|\b(?:tps|tok_per_s)[ =:]{1,3}(\d{1,6}(?:\.\d{1,6})?)"
     ),
@@ -132,7 +134,7 @@ def _meaning(cell: str) -> str:
     if whole is not None:
         return whole
     # "decode (tok/s)", "CPU temp in °C": one word of it is enough.
-    words = set(re.findall(r"[a-z0-9_/°]+", word))
+    words = {part for part in re.findall(r"[a-z0-9_/°]+", word) if len(part) > 1}
     return next((meaning for meaning in ("threads", "speed", "heat", "clock", "time") if words & _NAMES[meaning]), word)
 
 
