@@ -82,7 +82,7 @@ def _read_one(
             for entry in record_entries(found.raw, name, found.number):
                 matcher.take_text(entry)
             continue
-        entry = read_entry(found.raw, name, found.number, kind)
+        entry = read_entry(found.raw, name, found.number, _usual(kind))
         matcher.take(entry, found.needles)
         if found.needles & wanted:
             crashes.take(entry)
@@ -128,4 +128,9 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
 def _entries(name: str, whole: bytes, kind: Kind) -> Iterator[Entry]:
     plain = b"".join(blocks(io.BytesIO(whole)))
     for number, line in enumerate(plain.split(b"\n"), 1):
-        yield read_entry(line, name, number, kind)
+        yield read_entry(line, name, number, _usual(kind))
+
+
+def _usual(kind: Kind) -> Kind:
+    """Return what a line of a file is that looks like nothing else: in a log, what somebody put beside it."""
+    return "text" if kind in ("logcat", "dmesg") else kind
