@@ -17,6 +17,7 @@ from harness.commands.triage_judge import judged_entries
 from harness.core.errors import ConfigError
 from harness.triage.finding import Finding, worst
 from harness.triage.redact import redacted
+from harness.triage.symbols import Symbols
 from harness.triage.triage import Source, triage
 
 EPILOG = "Example: adb logcat -b all -d | mnn-farm triage - run.log"
@@ -31,6 +32,10 @@ def triage_files(
         list[str], typer.Argument(metavar="FILE…", help="Logs, tombstones, outputs, zips; - reads stdin.")
     ],
     as_json: Json = False,
+    symbols: Annotated[
+        Path | None,
+        typer.Option("--symbols", exists=True, file_okay=False, help="Folder with the build's unstripped files."),
+    ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Mask serials, accounts, IP and MAC addresses and Android ids.")
     ] = False,
@@ -41,7 +46,7 @@ def triage_files(
     """
     sources = [source for name in files for source in _sources(name)]
     try:
-        findings = triage(sources, judges=(judged_entries,))
+        findings = triage(sources, None, (judged_entries,), None if symbols is None else Symbols(symbols).name)
     except OSError as error:
         raise ConfigError(
             f"{error.filename or 'an input'} cannot be read ({error.strerror})", remedy="check it"

@@ -13,8 +13,10 @@ from harness.triage.entry import Entry, Kind, read_entry
 from harness.triage.finding import Finding, findings_of
 from harness.triage.match import Matcher
 from harness.triage.readers.crash import NEEDLES as CRASH_NEEDLES
-from harness.triage.readers.crash import CrashReader
+from harness.triage.readers.crash import CrashReader, Frame
 from harness.triage.readers.exits import read_exits
+from harness.triage.readers.features import NEEDLES as FEATURE_NEEDLES
+from harness.triage.readers.features import FeatureReader
 from harness.triage.readers.kind import HEAD, kind_of
 from harness.triage.readers.record import record_entries
 from harness.triage.readers.tables import table_entries
@@ -24,6 +26,8 @@ from harness.triage.scan import blocks
 
 # Readers that need a text as a whole look at texts of people's size only.
 WHOLE = 4 << 20
+# Stands in every line of `results.jsonl`, whatever its detail holds.
+_RECORD_NEEDLE = '"verdict"'
 
 
 @dataclass(frozen=True)
@@ -50,29 +54,55 @@ Judge = Callable[[str, bytes], Iterable[Entry]]
 
 
 def triage(
-    sources: Iterable[Source], rules: Sequence[Rule] | None = None, judges: Sequence[Judge] = ()
+    sources: Iterable[Source],
+    rules: Sequence[Rule] | None = None,
+    judges: Sequence[Judge] = (),
+    name_frame: Callable[[Frame], str | None] | None = None,
 ) -> tuple[Finding, ...]:
     """Return what the sources show together, most likely cause first; empty when nothing is known of them.
+
+    Args:
+        sources: read in this order, all as one case.
+        rules: other ones than those that come with mnn-farm.
+        judges: who else looks at whole texts.
+        name_frame: names the function of a stack's frame where the phone could not (:mod:`harness.triage.symbols`).
 
     Raises:
         OSError: a source cannot be read.
     """
-    matcher = Matcher(shipped_rules() if rules is None else rules, CRASH_NEEDLES)
-    crashes = CrashReader()
-    wanted = frozenset(range(len(CRASH_NEEDLES)))
+    matcher = Matcher(shipped_rules() if rules is None else rules, (*CRASH_NEEDLES, *FEATURE_NEEDLES, _RECORD_NEEDLE))
+    readers = _Readers()
     for source in sources:
         with source.open() as stream:
-            whole = _read_one(source.name, stream, matcher, crashes, wanted)
+            whole = _read_one(source.name, stream, matcher, readers)
         for entry in _of_whole(source.name, whole, judges):
             matcher.take_text(entry)
-    for entry in crashes.entries():
+    if name_frame is not None:
+        readers.crashes.name_frames(name_frame)
+    for entry in (*readers.crashes.entries(), *readers.features.entries()):
         matcher.take_text(entry)
     return findings_of(matcher.hits())
 
 
-def _read_one(
-    name: str, stream: BinaryIO, matcher: Matcher, crashes: CrashReader, wanted: frozenset[int]
-) -> bytes | None:
+class _Readers:
+    """The readers that put lines of all sources together; each wants the lines that hold one of its needles."""
+
+    def __init__(self) -> None:
+        self.crashes = CrashReader()
+        self.features = FeatureReader()
+        first = len(CRASH_NEEDLES)
+        self._crash_needles = frozenset(range(first))
+        self._feature_needles = frozenset(range(first, first + len(FEATURE_NEEDLES)))
+
+    def take(self, entry: Entry, needles: frozenset[int]) -> None:
+        """Look at one line that holds these needles."""
+        if needles & self._crash_needles:
+            self.crashes.take(entry)
+        if needles & self._feature_needles:
+            self.features.take(entry)
+
+
+def _read_one(name: str, stream: BinaryIO, matcher: Matcher, readers: _Readers) -> bytes | None:
     """Read a text line by line; return it as a whole when it is small enough, else ``None``."""
     head = stream.read(HEAD)
     kind = kind_of(head)
@@ -84,8 +114,7 @@ def _read_one(
             continue
         entry = read_entry(found.raw, name, found.number, _usual(kind))
         matcher.take(entry, found.needles)
-        if found.needles & wanted:
-            crashes.take(entry)
+        readers.take(entry, found.needles)
     return kept.whole
 
 
@@ -132,5 +161,5 @@ def _entries(name: str, whole: bytes, kind: Kind) -> Iterator[Entry]:
 
 
 def _usual(kind: Kind) -> Kind:
-    """Return what a line of a file is that looks like nothing else: in a log, what somebody put beside it."""
-    return "text" if kind in ("logcat", "dmesg") else kind
+    """Return what a line of a file is that looks like nothing else: mostly what somebody put beside it."""
+    return kind if kind in ("adb", "pytest", "record") else "text"

@@ -7,7 +7,8 @@ lines that are not known are passed over. Frames in ``/data/local/tmp`` often ha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from harness.triage.entry import Entry, Evidence
@@ -258,6 +259,18 @@ class CrashReader:
     def _keep(crash: Crash, entry: Entry) -> None:
         if len(crash.lines) < 8:
             crash.lines.append(entry.evidence[0])
+
+    def name_frames(self, name: Callable[[Frame], str | None]) -> None:
+        """Give frames without a function the one that ``name`` tells, e.g. of unstripped files; show them."""
+        for crash in self.crashes:
+            for place, frame in enumerate(crash.frames):
+                function = name(frame) if frame.function is None else None
+                if function is not None:
+                    crash.frames[place] = replace(frame, function=function)
+                    number = f"#{frame.number:02} "
+                    line = next((one.line for one in crash.lines if number in one.text), crash.lines[0].line)
+                    shown = f"{number}{frame.path.rsplit('/', 1)[-1]} {function} (by its unstripped file)"
+                    crash.lines.append(Evidence(crash.source, line, shown))
 
     def entries(self) -> list[Entry]:
         """Return each crash as one line for rules."""
