@@ -29,13 +29,15 @@ _TOLD = frozenset(
 _OF_MNN = re.compile(
     rb"(?i)tok/s|\bt/s\b|mnn|\bllm_|i8sdot|config path is|prompt|backend|decode|\b(?:text|output|answer)\s?[=:]"
 )
+# How a mail or an issue marks what somebody else wrote, and code.
+_QUOTED = re.compile(rb"^(?:(?:> ?){1,3}| {4}|\t)", re.MULTILINE)
 
 
 def judged_entries(name: str, text: bytes) -> Iterator[Entry]:
     """Yield one line for each figure, text or whole output that is not to be believed."""
     if len(text) > _LONGEST or not _OF_MNN.search(text):
         return
-    belief = believe(text)
+    belief = believe(_QUOTED.sub(b"", text))
     lines = text.decode("utf-8", "replace").splitlines()
     seen: set[Reason] = set()
     for judged in (*belief.figures, belief.whole):

@@ -96,6 +96,7 @@ def read_entry(raw: bytes, source: str, number: int, kind: Kind) -> Entry:
     kernel = _KERNEL.match(text)
     if kernel is not None:
         return Entry(text[kernel.end() :], "dmesg", evidence)
+    text = text.lstrip()
     note = _NOTE.match(text)
     if note is not None:
         return Entry(text[note.end() :], "note", evidence)

@@ -49,7 +49,8 @@ class Source:
         return cls(name, lambda: nullcontext(io.BytesIO(data)))
 
 
-# Who knows more of a whole text than its single lines tell, e.g. the judge of MNN's figures: from its name and bytes.
+# Who knows more of a whole text than its single lines tell, e.g. the judge of MNN's figures: from its name and its
+# bytes as UTF-8 with plain line ends.
 Judge = Callable[[str, bytes], Iterable[Entry]]
 
 
@@ -145,17 +146,17 @@ class _Kept:
 def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterator[Entry]:
     if whole is None:
         return
-    entries = list(_entries(name, whole, kind_of(whole[:HEAD])))
+    plain = b"".join(blocks(io.BytesIO(whole)))
+    entries = list(_entries(name, plain, kind_of(plain[:HEAD])))
     if entries and entries[0].kind != "record":
         yield from table_entries(entries)
         yield from read_exits(entries)
         yield from text_entries(entries)
         for judge in judges:
-            yield from judge(name, whole)
+            yield from judge(name, plain)
 
 
-def _entries(name: str, whole: bytes, kind: Kind) -> Iterator[Entry]:
-    plain = b"".join(blocks(io.BytesIO(whole)))
+def _entries(name: str, plain: bytes, kind: Kind) -> Iterator[Entry]:
     for number, line in enumerate(plain.split(b"\n"), 1):
         yield read_entry(line, name, number, _usual(kind))
 

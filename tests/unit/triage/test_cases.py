@@ -69,6 +69,24 @@ def test_the_first_finding_is_the_expected_diagnosis(name: str) -> None:
     assert all(one.text in evidence.replace("\t", " ") or one.text == "" for one in first.evidence)
 
 
+@pytest.mark.parametrize("change", ["crlf", "utf16", "quoted", "indented"])
+def test_how_a_text_was_copied_changes_nothing(change: str) -> None:
+    """Line ends and encoding of Windows, quotation marks of a mail, a code block's indentation."""
+    if not CASES.is_dir():
+        pytest.skip(f"no {CASES} on this computer")
+    for path in sorted(CASES.glob("*.txt")):
+        evidence = path.read_text(encoding="utf-8").split("\n---\n", 1)[1]
+        lines = evidence.splitlines()
+        changed = {
+            "crlf": "\r\n".join(lines).encode(),
+            "utf16": evidence.encode("utf-16"),
+            "quoted": "\n".join(f"> {line}" for line in lines).encode(),
+            "indented": "\n".join(f"    {line}" for line in lines).encode(),
+        }[change]
+        first, told = (triage([Source.of_text("x", text)], judges=(judged_entries,))[0] for text in (evidence, changed))
+        assert (told.rule, told.title) == (first.rule, first.title), path.stem
+
+
 def _missing(words: str, text: str) -> list[str]:
     told = text.lower()
     return [word for word in words.split() if not any(part.lower() in told for part in word.split("|"))]
