@@ -49,7 +49,8 @@ def findings_of(hits: Sequence[Hit]) -> tuple[Finding, ...]:
     """Return the findings of rules that matched, without those that others explain, most likely cause first."""
     explained = _explained({hit.rule.id: hit.rule for hit in hits})
     kept = sorted((hit for hit in hits if hit.rule.id not in explained), key=_order)
-    return tuple(_finding(hit) for hit in kept)
+    known = any(hit.rule.severity == "error" and not hit.rule.alone for hit in kept)
+    return tuple(_finding(hit) for hit in kept if not (known and hit.rule.alone))
 
 
 def _explained(rules: Mapping[str, Rule]) -> set[str]:

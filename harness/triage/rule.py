@@ -80,6 +80,7 @@ class Rule(Frozen):
             for the same thing; ``defaults`` are for groups that caught nothing.
         source: where this is known from: a public thread, a document, a source file.
         suppresses: ids of weaker findings that this one explains.
+        alone: told only where no other error was found.
         needs: ids of findings of which all are there, besides this rule's own patterns: evidence is combined.
     """
 
@@ -98,6 +99,7 @@ class Rule(Frozen):
     none: tuple[Pattern, ...] = ()
     within: int | None = Field(default=None, ge=0, le=5000)
     needs: tuple[str, ...] = ()
+    alone: bool = False
     suppresses: tuple[str, ...] = ()
     defaults: dict[str, str] = {}
     positive: tuple[str, ...] = Field(min_length=1)
