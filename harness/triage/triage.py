@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from harness.triage.readers.exits import read_exits
 from harness.triage.readers.features import NEEDLES as FEATURE_NEEDLES
 from harness.triage.readers.features import FeatureReader
 from harness.triage.readers.kind import HEAD, kind_of
-from harness.triage.readers.record import record_entries
+from harness.triage.readers.record import EVENT_NEEDLES, RECORD_NEEDLES, event_entries, record_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.readers.texts import text_entries
 from harness.triage.rule import Rule, shipped_rules
@@ -26,8 +27,6 @@ from harness.triage.scan import blocks
 
 # Readers that need a text as a whole look at texts of people's size only.
 WHOLE = 4 << 20
-# Stands in every line of `results.jsonl`, whatever its detail holds.
-_RECORD_NEEDLE = '"verdict"'
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,8 @@ def triage(
     Raises:
         OSError: a source cannot be read.
     """
-    matcher = Matcher(shipped_rules() if rules is None else rules, (*CRASH_NEEDLES, *FEATURE_NEEDLES, _RECORD_NEEDLE))
+    needles = (*CRASH_NEEDLES, *FEATURE_NEEDLES, *EVENT_NEEDLES, *RECORD_NEEDLES)
+    matcher = Matcher(shipped_rules() if rules is None else rules, needles)
     readers = _Readers()
     for source in sources:
         with source.open() as stream:
@@ -91,9 +91,11 @@ class _Readers:
     def __init__(self) -> None:
         self.crashes = CrashReader()
         self.features = FeatureReader()
-        first = len(CRASH_NEEDLES)
-        self._crash_needles = frozenset(range(first))
-        self._feature_needles = frozenset(range(first, first + len(FEATURE_NEEDLES)))
+        places = iter(range(len(CRASH_NEEDLES) + len(FEATURE_NEEDLES) + len(EVENT_NEEDLES)))
+        self._crash_needles, self._feature_needles, self.event_needles = (
+            frozenset(itertools.islice(places, len(needles)))
+            for needles in (CRASH_NEEDLES, FEATURE_NEEDLES, EVENT_NEEDLES)
+        )
 
     def take(self, entry: Entry, needles: frozenset[int]) -> None:
         """Look at one line that holds these needles."""
@@ -109,8 +111,9 @@ def _read_one(name: str, stream: BinaryIO, matcher: Matcher, readers: _Readers) 
     kind = kind_of(head)
     kept = _Kept(head, stream)
     for found in matcher.scanner.scan(kept):  # type: ignore[arg-type]
-        if kind == "record":
-            for entry in record_entries(found.raw, name, found.number):
+        ours = record_entries if kind == "record" else event_entries if found.needles & readers.event_needles else None
+        if ours is not None:
+            for entry in ours(found.raw, name, found.number):
                 matcher.take_text(entry)
             continue
         entry = read_entry(found.raw, name, found.number, _usual(kind))

@@ -9,8 +9,9 @@ import pytest
 from harness.triage.entry import Entry, read_entry
 from harness.triage.readers.exits import read_exits
 from harness.triage.readers.kind import kind_of
-from harness.triage.readers.record import record_entries
+from harness.triage.readers.record import event_entries, record_entries
 from harness.triage.readers.tables import table_entries
+from harness.triage.triage import Source, triage
 
 
 def entries(text: str) -> list[Entry]:
@@ -107,6 +108,40 @@ def test_a_record_tells_its_verdict_and_each_line_of_its_detail() -> None:
 )
 def test_other_lines_of_a_run_folder_tell_nothing(raw: bytes) -> None:
     assert list(record_entries(raw, "r", 1)) == []
+
+
+def test_an_error_event_of_our_runner_is_read_as_its_message() -> None:
+    raw = json.dumps({"event": "error", "stage": "load", "message": "one\ntwo"}).encode()
+    assert [(entry.text, entry.line) for entry in event_entries(raw, "stdout", 3)] == [
+        ("one", 3),
+        ("two", 3),
+        ("runner: stage=load message=[one\ufffdtwo]", 3),
+    ]
+    assert list(event_entries(b'{"event": "error"', "stdout", 3)) == []
+    assert list(event_entries(b'{"event": "load"}', "stdout", 3)) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "rule"),
+    [
+        ("device_offline", "adb_offline"),
+        ("unauthorized", "adb_unauthorized"),
+        ("no_space", "no_space"),
+        ("noexec", "exec_denied"),
+        ("abi_mismatch", "wrong_abi"),
+        ("illegal_instruction", "sigill"),
+        ("out_of_memory", "killed_word"),
+        ("thermal_shutdown", "thermal_shutdown"),
+        ("load_error", "llm_load_error"),
+        ("gpu_driver_error", "opencl_error"),
+        ("link_error", "unsatisfied_link"),
+        ("hang", "recorded"),
+    ],
+)
+def test_a_records_reason_is_told_by_the_rule_for_it(reason: str, rule: str) -> None:
+    record = {"record": "cell", "verdict": "failed", "reason": reason, "fault": "product", "detail": "see raw"}
+    told = triage([Source.of_text("results.jsonl", json.dumps(record) + "\n")])
+    assert [finding.rule for finding in told] == [rule]
 
 
 @pytest.mark.parametrize(
