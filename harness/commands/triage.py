@@ -15,6 +15,7 @@ import typer
 from harness.commands.output import Json, print_json, say
 from harness.commands.triage_judge import judged_entries
 from harness.core.errors import ConfigError
+from harness.triage.entry import printable
 from harness.triage.finding import Finding, worst
 from harness.triage.redact import redacted
 from harness.triage.symbols import Symbols
@@ -48,9 +49,11 @@ def triage_files(
     try:
         findings = triage(sources, None, (judged_entries,), None if symbols is None else Symbols(symbols).name)
     except OSError as error:
-        raise ConfigError(
-            f"{error.filename or 'an input'} cannot be read ({error.strerror})", remedy="check it"
-        ) from None
+        name = error.filename or "an input"
+        raise ConfigError(f"{name} cannot be read ({error.strerror})", remedy="check it") from None
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        # A broken or an encrypted member, or a compression that Python does not know.
+        raise ConfigError(f"a file in the zip cannot be read ({error})", remedy="unpack it, name its files") from None
     if redact:
         findings = redacted(findings)
     if as_json:
@@ -65,9 +68,9 @@ def _sources(name: str) -> Iterator[Source]:
         yield Source(_NAME, _Stdin)
         return
     path = Path(name)
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise ConfigError(f"{name} is no file", remedy="name a file, or - for stdin")
-    if zipfile.is_zipfile(path):
+    if path.is_file() and zipfile.is_zipfile(path):
         yield from _members(path)
     else:
         yield Source.of_file(path)
@@ -92,7 +95,7 @@ def _members(path: Path) -> Iterator[Source]:
             if not info.is_dir() and (info.filename.endswith(_TEXTS) or "tombstone" in info.filename)
         ]
     for name in names[:_MOST_MEMBERS]:
-        yield Source(f"{path.name}!{name}", lambda name=name: io.BufferedReader(_open(path, name)))  # type: ignore[misc]
+        yield Source(f"{path.name}!{printable(name)}", lambda name=name: io.BufferedReader(_open(path, name)))  # type: ignore[misc]
 
 
 def _open(path: Path, name: str) -> io.RawIOBase:

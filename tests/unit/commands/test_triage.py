@@ -75,6 +75,15 @@ def test_the_texts_in_a_zip_are_read(tmp_path: Path) -> None:
     assert told["findings"][0]["evidence"][0]["source"] == "bugreport.zip!FS/data/tombstones/tombstone_00"
 
 
+def test_a_zip_with_a_broken_member_is_told_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("log.txt", b"Killed\n" * 100)
+    path.write_bytes(path.read_bytes().replace(b"Killed", b"kIlled", 1))
+    error = farm(str(path)).exception
+    assert str(error).startswith("a file in the zip cannot be read (Bad CRC-32 for file 'log.txt')")
+
+
 @pytest.mark.parametrize("args", [[], ["--json"], ["-", "--nonsense"]])
 def test_wrong_usage_ends_with_2(args: list[str]) -> None:
     assert farm(*args).exit_code == 2
