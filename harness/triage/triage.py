@@ -19,6 +19,7 @@ from harness.triage.readers.exits import read_exits
 from harness.triage.readers.features import NEEDLES as FEATURE_NEEDLES
 from harness.triage.readers.features import FeatureReader
 from harness.triage.readers.kind import HEAD, kind_of
+from harness.triage.readers.listing import listing_entries
 from harness.triage.readers.record import EVENT_NEEDLES, RECORD_NEEDLES, event_entries, record_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.readers.texts import text_entries
@@ -155,6 +156,7 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
         yield from table_entries(entries)
         yield from read_exits(entries)
         yield from text_entries(entries)
+        yield from listing_entries(entries)
         for judge in judges:
             yield from judge(name, plain)
 
