@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from harness.runners.lines import split_prefix
 
@@ -12,7 +12,6 @@ from harness.runners.lines import split_prefix
 Kind = Literal[
     "text", "logcat", "dmesg", "tombstone", "adb", "pytest", "note", "facts", "crash", "table", "judged", "record"
 ]
-KINDS: tuple[str, ...] = get_args(Kind)
 
 # Longer than any line that a rule looks at; what is behind is cut off, so that no hostile line costs much.
 LONGEST = 2000

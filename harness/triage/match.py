@@ -53,12 +53,11 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Hit:
-    """A rule that matched: the lines, in order, what its groups caught, and how many lines there were in all."""
+    """A rule that matched: the lines that it stands on, and what its groups caught."""
 
     rule: Rule
     entries: tuple[Entry, ...]
     groups: Mapping[str, str]
-    count: int
 
 
 class _Progress:
@@ -114,7 +113,7 @@ class _Progress:
         for seen in used:
             for name, value in seen.groups.items():
                 groups.setdefault(name, value)
-        return Hit(self.rule, tuple(entries), groups, sum(seen.count for seen in used))
+        return Hit(self.rule, tuple(entries), groups)
 
 
 class Matcher:
@@ -164,4 +163,4 @@ def _with_needed(hit: Hit, found: Mapping[str, Hit]) -> Hit:
         for name, value in other.groups.items():
             groups.setdefault(name, value)
     entries = (*hit.entries[:3], *(entry for other in others for entry in other.entries[:2]))
-    return Hit(hit.rule, entries, groups, hit.count)
+    return Hit(hit.rule, entries, groups)
