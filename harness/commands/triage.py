@@ -1,0 +1,116 @@
+"""``mnn-farm triage``: what logs show, whose fault it is and what to do; no phone needed."""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from harness.commands.output import Json, print_json, say
+from harness.commands.triage_judge import judged_entries
+from harness.core.errors import ConfigError
+from harness.triage.entry import printable
+from harness.triage.finding import Finding, worst
+from harness.triage.redact import redacted
+from harness.triage.symbols import Symbols
+from harness.triage.triage import Source, triage
+
+EPILOG = "Example: adb logcat -b all -d | mnn-farm triage - run.log"
+_NAME = "stdin"
+# In a bugreport or a crash bundle; what else is in there is no text of a failure.
+_TEXTS = (".txt", ".log", ".jsonl", ".stderr", ".stdout")
+_MOST_MEMBERS = 200
+
+
+def triage_files(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Logs, tombstones, outputs, zips; - reads stdin.")
+    ],
+    as_json: Json = False,
+    symbols: Annotated[
+        Path | None,
+        typer.Option("--symbols", exists=True, file_okay=False, help="Folder with the build's unstripped files."),
+    ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Mask serials, accounts, IP and MAC addresses and Android ids.")
+    ] = False,
+) -> None:
+    """Say what logs show: what broke, whose fault it is, the lines that prove it, and what to do. No phone needed.
+
+    All files are read as one case. Exit status 0: nothing of severity error; 1: an error was found.
+    """
+    sources = [source for name in files for source in _sources(name)]
+    try:
+        findings = triage(sources, None, (judged_entries,), None if symbols is None else Symbols(symbols).name)
+    except OSError as error:
+        name = error.filename or "an input"
+        raise ConfigError(f"{name} cannot be read ({error.strerror})", remedy="check it") from None
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        # A broken or an encrypted member, or a compression that Python does not know.
+        raise ConfigError(f"a file in the zip cannot be read ({error})", remedy="unpack it, name its files") from None
+    if redact:
+        findings = redacted(findings)
+    if as_json:
+        print_json({"findings": [finding.as_json() for finding in findings]})
+    else:
+        _print(findings)
+    raise typer.Exit(1 if worst(findings) == "error" else 0)
+
+
+def _sources(name: str) -> Iterator[Source]:
+    if name == "-":
+        yield Source(_NAME, _Stdin)
+        return
+    path = Path(name)
+    if not path.exists() or path.is_dir():
+        raise ConfigError(f"{name} is no file", remedy="name a file, or - for stdin")
+    if path.is_file() and zipfile.is_zipfile(path):
+        yield from _members(path)
+    else:
+        yield Source.of_file(path)
+
+
+class _Stdin(AbstractContextManager[BinaryIO]):
+    """Standard input, which is not ours to close."""
+
+    def __enter__(self) -> BinaryIO:
+        return sys.stdin.buffer
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def _members(path: Path) -> Iterator[Source]:
+    """Yield the texts of a zip: a bugreport, a crash bundle, a folder of logs."""
+    with zipfile.ZipFile(path) as archive:
+        names = [
+            info.filename
+            for info in archive.infolist()
+            if not info.is_dir() and (info.filename.endswith(_TEXTS) or "tombstone" in info.filename)
+        ]
+    for name in names[:_MOST_MEMBERS]:
+        yield Source(f"{path.name}!{printable(name)}", lambda name=name: io.BufferedReader(_open(path, name)))  # type: ignore[misc]
+
+
+def _open(path: Path, name: str) -> io.RawIOBase:
+    archive = zipfile.ZipFile(path)
+    return archive.open(name)  # type: ignore[return-value]
+
+
+def _print(findings: tuple[Finding, ...]) -> None:
+    if not findings:
+        say("Nothing is known of this: no finding.")
+    for number, finding in enumerate(findings, 1):
+        say(f"{number}. {finding.severity}: {finding.title}")
+        say(f"   fault:  {finding.fault.value} ({finding.code})")
+        say(f"   why:    {finding.cause}")
+        for one in finding.evidence:
+            say(f"   seen:   {one.source}:{one.line}: {one.text}")
+        for step, advice in enumerate(finding.advice, 1):
+            say(f"   do {step}:   {advice}")

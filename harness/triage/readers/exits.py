@@ -1,0 +1,103 @@
+"""How a program ended, from a console: exit statuses, the shell's words, a status that was lost. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.triage.entry import Entry, Evidence
+
+SIGNALS = {
+    129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 133: "SIGTRAP", 134: "SIGABRT", 135: "SIGBUS",
+    136: "SIGFPE", 137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 159: "SIGSYS",
+}  # fmt: skip
+_NUMBERS = {name: status for status, name in SIGNALS.items()}
+_STATUS = re.compile(
+    r"(?:^|[\s;,(\[\"'])(?:(?:exit|return|(?:exited|ended|finished) with)[_ -]?(?:code|status|value)"
+    r"|exit(?:ed)?(?=\s?[:=])|EXIT(?=\s?[:=])|rc(?=\s?=)|ret(?:urncode)?(?=\s?=)|exited with(?= \d)|returned(?= -?\d))"
+    r"[\"']?\s{0,2}(?:[:=]|is|of)?\s{0,2}(?P<status>-?\d{1,3})(?![\d.])",
+)
+# mksh on a phone shows the last status before its prompt.
+_STATUS_PROMPT = re.compile(r"^(?P<status>\d{1,3})\|\S{1,60}(?::\S{0,120})? [$#](?: |$)")
+_ECHO = re.compile(r"echo\b.{0,40}\$\?")
+_PROMPT = re.compile(r"^\S{0,60}[$#>] ")
+_NUMBER = re.compile(r"^\s{0,4}(?:[A-Za-z]{1,8} ?[=:] ?)?(?P<status>\d{1,3})\s{0,4}$")
+# What other programs than the phone's shell say of a death by a signal.
+_SIGNALLED = re.compile(
+    r"(?:terminated|killed|died|ended|crashed|exited|interrupted) (?:with|by|from|on|due to) (?:fatal )?signal:? "
+    r"(?P<signal>SIG[A-Z]{2,5}|\d{1,2})\b|^--- (?P<traced>SIG(?:ILL|SEGV|BUS|ABRT|SYS|FPE)) "
+)
+_ZSH = re.compile(
+    r"^(?:zsh: |\[\d{1,3}\] {1,6}[+-]? ?\d{1,7} )"
+    r"(?P<word>segmentation fault|illegal hardware instruction|bus error|abort|killed)\b"
+)
+_WORDS = {
+    "segmentation fault": "SIGSEGV",
+    "illegal hardware instruction": "SIGILL",
+    "bus error": "SIGBUS",
+    "abort": "SIGABRT",
+    "killed": "SIGKILL",
+}
+# What says beyond doubt that the command before failed.
+_FAILED = re.compile(
+    r"(?:^|\s)(?:\S{0,60}: )?\S{1,200}: (?:inaccessible or )?not found\s{0,2}$|: can't execute: |: not executable: |"
+    r"Permission denied\s{0,2}$|No such file or directory\s{0,2}$|^CANNOT LINK EXECUTABLE|"
+    r"^(?:Segmentation fault|Aborted|Illegal instruction|Killed|Bus error)\b|^error: "
+)
+_NEAR = 6
+
+
+def read_exits(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield what the lines of a console tell of exit statuses, as lines for rules. Logs of phones are passed over."""
+    echoed: Entry | None = None
+    failed: Entry | None = None
+    for entry in entries:
+        if entry.kind in ("logcat", "dmesg"):
+            continue
+        if _ECHO.search(entry.text) and (_PROMPT.match(entry.text) or "adb" in entry.text):
+            echoed, failed = entry, None
+        elif echoed is not None and entry.line - echoed.line <= _NEAR and (match := _NUMBER.match(entry.text)):
+            yield from _echoed(int(match["status"]), echoed, failed, entry)
+            echoed = None
+        else:
+            failed = entry if _FAILED.search(entry.text) else failed
+            yield from _told(entry)
+
+
+def _echoed(status: int, echoed: Entry, failed: Entry | None, entry: Entry) -> Iterator[Entry]:
+    """Yield what `echo $?` told: a status, or that one was lost."""
+    if status:
+        yield _status(status, (*echoed.evidence, *entry.evidence))
+    elif failed is not None:
+        evidence = (*echoed.evidence, *failed.evidence, *entry.evidence)
+        yield Entry("exit: lost: the command failed, its status is 0", "table", evidence)
+
+
+def _told(entry: Entry) -> Iterator[Entry]:
+    """Yield what one line says of an end, in words or as a number."""
+    signal = _signal(entry.text)
+    if signal is not None:
+        yield Entry(f"exit: status={_NUMBERS.get(signal, 128)} signal={signal}", "table", entry.evidence)
+        return
+    prompt = _STATUS_PROMPT.match(entry.text)
+    for match in (prompt,) if prompt is not None else _STATUS.finditer(entry.text[:400]):
+        if int(match["status"]):
+            yield _status(int(match["status"]), entry.evidence)
+            return
+
+
+def _signal(text: str) -> str | None:
+    """Return the signal that a line says a program died of."""
+    if (match := _ZSH.match(text)) is not None:
+        return _WORDS[match["word"]]
+    match = _SIGNALLED.search(text[:400])
+    if match is None:
+        return None
+    name = match["signal"] or match["traced"]
+    return SIGNALS.get(128 + int(name)) if name.isdigit() else name
+
+
+def _status(status: int, evidence: tuple[Evidence, ...]) -> Entry:
+    # A shell on the phone tells a signal as 128 + n, Python's subprocess as -n.
+    known = SIGNALS.get(128 - status if -64 <= status < 0 else status)
+    return Entry(f"exit: status={status}" + (f" signal={known}" if known else ""), "table", evidence)

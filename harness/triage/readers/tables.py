@@ -1,0 +1,182 @@
+"""Columns of numbers that people write beside a problem: speed by threads, speed over time with heat. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from harness.runners.lines import Line
+from harness.runners.llm_bench import parse_bench
+from harness.triage.entry import Entry, Evidence
+
+# What parts the columns: a sign of its own, else blanks.
+_SIGNS = ("|", "\t", ",", ";")
+_NUMBER = re.compile(
+    r"(?P<value>[-+]?\d{1,9}(?:\.\d{1,6})?)(?: ?(?:±|\+/-) ?\d{1,9}(?:\.\d{1,6})?)?"
+    r"(?: ?(?:%|°?C|[GMk]Hz|s|min|(?:tok(?:ens?)?|t)/s))?$"
+)
+# How people call the columns that matter.
+_WORDS = {
+    "threads": "threads thread t n_threads thread_num numthread num_threads",
+    "time": ("minute minutes min time time_s t_s second seconds elapsed elapsed_s run iter iteration round step"),
+    "speed": (
+        "tok_per_s tok/s t/s tokens/s token/s tokens_per_s tokens_per_second tps decode_tps decode "
+        "decode_speed tok_s decode_tok_s speed speed(tok/s)"
+    ),
+    "heat": (
+        "zone_c zone temp temp_c temperature temperature_c cpu_temp cpu_temp_c cpu_c soc_c soc_temp "
+        "skin skin_c battery_c °c c"
+    ),
+    "clock": (
+        "cpu_ghz cpu_mhz cpu_khz cpu_freq gpu_mhz freq freq_mhz freq_ghz freq_khz clock clock_mhz clock_ghz khz mhz ghz"
+    ),
+}
+_NAMES = {meaning: frozenset(words.split()) for meaning, words in _WORDS.items()}
+_LOOSE = {
+    "threads": re.compile(
+        r"(?:\b(?:n_|num_)?threads?(?:_num)?|(?<!\S)-t|(?<![\w-])t(?==))[ =:]{1,3}(\d{1,3})\b|\b(\d{1,3}) threads?\b"
+    ),
+    "speed": re.compile(
+        r"(\d{1,6}(?:\.\d{1,6})?) ?(?:tok(?:ens?)?|t)/s\b|\b(?:tps|tok_per_s)[ =:]{1,3}(\d{1,6}(?:\.\d{1,6})?)"
+    ),
+    "heat": re.compile(r"(\d{2,3}(?:\.\d{1,3})?) ?°?C\b|\btemp(?:erature)?[ =:]{1,3}(\d{2,3}(?:\.\d{1,3})?)"),
+    "clock": re.compile(r"(\d{1,5}(?:\.\d{1,4})?) ?[GM]Hz\b|\bfreq[ =:]{1,3}(\d{3,7})\b"),
+}
+# Beyond the cliff a speed is a quarter of the best at most.
+_CLIFF = 0.25
+# Sustained speed below this share of the first one, while it gets hot, is throttling.
+_FALL = 0.75
+_WARMER_C = 4.0
+_LEAST_ROWS = 4
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by what they mean; ``rows`` has as many numbers in each row as there are columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+    evidence: tuple[Evidence, ...]
+
+    def column(self, meaning: str) -> list[float] | None:
+        """Return the numbers of a column, ``None`` if there is none."""
+        return [row[self.columns.index(meaning)] for row in self.rows] if meaning in self.columns else None
+
+
+def read_tables(entries: Sequence[Entry]) -> Iterator[Table]:
+    """Yield the tables of numbers in a text: a line of names, then rows of as many numbers."""
+    columns: tuple[str, ...] | None = None
+    rows: list[tuple[float, ...]] = []
+    evidence: list[Evidence] = []
+    for entry in entries:
+        cells = _cells(entry.text)
+        names = tuple(_meaning(cell) for cell in cells)
+        if "speed" in names and len(cells) >= 2 and not any(_NUMBER.match(cell) for cell in cells):
+            if columns is not None and rows:
+                yield Table(columns, tuple(rows), tuple(evidence))
+            columns, rows, evidence = names, [], list(entry.evidence)
+        elif columns is not None and len(cells) == len(columns) and all(_NUMBER.match(cell) for cell in cells):
+            rows.append(tuple(float(match["value"]) for cell in cells if (match := _NUMBER.match(cell))))
+            evidence += entry.evidence
+        elif columns is not None and rows and cells and set("".join(cells)) - set("-:"):
+            yield Table(columns, tuple(rows), tuple(evidence))
+            columns = None
+    if columns is not None and rows:
+        yield Table(columns, tuple(rows), tuple(evidence))
+
+
+def _loose(entries: Sequence[Entry]) -> Iterator[Table]:
+    """Yield what lines tell that name their values: "4 threads: 12.5 tok/s", "run 3: 9.1 t/s at 44 C, 1.8 GHz"."""
+    for columns in (("threads", "speed"), ("speed", "heat"), ("speed", "clock")):
+        rows: list[tuple[float, ...]] = []
+        evidence: list[Evidence] = []
+        for entry in entries:
+            values = tuple(_named(entry.text, name) for name in columns)
+            if None not in values:
+                rows.append(tuple(value for value in values if value is not None))
+                evidence += entry.evidence
+        if len(rows) >= _LEAST_ROWS - (columns[0] == "threads"):
+            yield Table(columns, tuple(rows), tuple(evidence))
+
+
+def _named(text: str, name: str) -> float | None:
+    found = _LOOSE[name].findall(text[:300])
+    values = [part for match in found for part in match if part]
+    return float(values[0]) if len(values) == 1 else None
+
+
+def _benched(entries: Sequence[Entry]) -> Iterator[Table]:
+    """Yield the decode speeds of ``llm_bench`` rows that differ in their threads alone."""
+    tests: dict[tuple[object, ...], list[tuple[float, float, Entry]]] = {}
+    places = {entry.text.strip()[:300]: entry for entry in entries if "|" in entry.text}
+    for row in parse_bench([Line(entry.text) for entry in entries]).rows:
+        decode = next((speed for speed in row.speeds if speed.phase == "decode"), None)
+        if decode is not None and row.threads is not None and row.line in places:
+            key = (row.test, row.model, row.backend, row.precision, row.settings)
+            tests.setdefault(key, []).append((float(row.threads), decode.tps, places[row.line]))
+    for rows in tests.values():
+        evidence = tuple(one for _, _, entry in rows for one in entry.evidence)
+        yield Table(("threads", "speed"), tuple((threads, tps) for threads, tps, _ in rows), evidence)
+
+
+def _cells(text: str) -> list[str]:
+    text = text.strip().strip("|")
+    sign = next((sign for sign in _SIGNS if sign in text), None)
+    return [cell for part in text.split(sign) if (cell := part.strip())]
+
+
+def _meaning(cell: str) -> str:
+    word = cell.lower().strip("()#:*` ")
+    whole = next((meaning for meaning, names in _NAMES.items() if word in names), None)
+    if whole is not None:
+        return whole
+    # "decode (tok/s)", "CPU temp in °C": one word of it is enough.
+    words = {part for part in re.findall(r"[a-z0-9_/°]+", word) if len(part) > 1}
+    return next((meaning for meaning in ("threads", "speed", "heat", "clock", "time") if words & _NAMES[meaning]), word)
+
+
+def table_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield what the tables of a text show, as lines for rules."""
+    for table in (*read_tables(entries), *_loose(entries), *_benched(entries)):
+        yield from _cliff(table)
+        yield from _decay(table)
+
+
+def _cliff(table: Table) -> Iterator[Entry]:
+    threads, speeds = table.column("threads"), table.column("speed")
+    if threads is None or speeds is None or len(set(threads)) < 3:
+        return
+    pairs = sorted(zip(threads, speeds, strict=True))
+    best_threads, best = max(pairs, key=lambda pair: pair[1])
+    for (before, fast), (after, slow) in itertools.pairwise(pairs):
+        if after > best_threads and slow < _CLIFF * fast:
+            text = (
+                f"threads: cliff before={before:g} after={after:g} fast={fast:g} slow={slow:g} "
+                f"times={fast / max(slow, 1e-9):.0f} best={best_threads:g} best_speed={best:g}"
+            )
+            yield Entry(text, "table", table.evidence)
+            return
+    last = pairs[-1]
+    if last[0] > best_threads and last[1] < 0.8 * best:
+        text = f"threads: slower most={last[0]:g} slow={last[1]:g} best={best_threads:g} best_speed={best:g}"
+        yield Entry(text, "table", table.evidence)
+
+
+def _decay(table: Table) -> Iterator[Entry]:
+    speeds, heat, clock = table.column("speed"), table.column("heat"), table.column("clock")
+    if speeds is None or len(speeds) < _LEAST_ROWS or (heat is None and clock is None):
+        return
+    if table.column("threads") is not None and len(set(table.column("threads") or ())) > 1:
+        return
+    first, last = speeds[0], median(speeds[-max(1, len(speeds) // 3) :])
+    warmer = 0.0 if heat is None else max(heat) - heat[0]
+    slower = clock is not None and clock[0] > 0 and min(clock) < 0.9 * clock[0]
+    if first <= 0 or last >= _FALL * first or not (warmer >= _WARMER_C or slower):
+        return
+    clocks = f" clock_from={clock[0]:g} clock_to={clock[-1]:g}" if clock is not None else ""
+    degrees = f" heat_from={heat[0]:g} heat_to={max(heat):g}" if heat is not None else ""
+    text = f"decay: from={first:g} to={speeds[-1]:g} left={100 * last / first:.0f}%{degrees}{clocks}"
+    yield Entry(text, "table", table.evidence)

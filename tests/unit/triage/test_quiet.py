@@ -1,0 +1,70 @@
+"""What is no fault is not called one: healthy logs, and texts that have nothing to do with phones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.commands.triage_judge import judged_entries
+from harness.triage.finding import Finding
+from harness.triage.triage import Source, triage
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data"
+GOOD_RUNS = [
+    "GetMNNInfo",
+    "MNNV2Basic_cpu",
+    "ModuleBasic_cpu",
+    "llm_bench_default",
+    "llm_bench_kv_deprecated",
+    "llm_bench_pg",
+    "llm_bench_sweep",
+    "llm_demo_ok",
+    "llm_demo_unknown_backend",
+    "timeProfile_cpu",
+]
+HEALTHY = [
+    *(DATA / "mnn" / f"{name}.txt" for name in GOOD_RUNS),
+    *sorted((DATA / "triage" / "healthy").glob("*.txt")),
+]
+UNRELATED = [
+    *sorted((DATA / "triage" / "unrelated").glob("*.txt")),
+    *(ROOT / name for name in ("Makefile", "LICENSE", "pyproject.toml", "docs/models.md", "docs/reasons.md")),
+]
+
+
+def found(data: bytes) -> tuple[Finding, ...]:
+    return triage([Source.of_text("x", data)], judges=(judged_entries,))
+
+
+def name_of(path: Path) -> str:
+    return path.stem
+
+
+@pytest.mark.parametrize("path", HEALTHY, ids=name_of)
+def test_a_healthy_log_has_no_finding_of_severity_error(path: Path) -> None:
+    assert [one.title for one in found(path.read_bytes()) if one.severity == "error"] == []
+
+
+def test_there_are_more_than_ten_healthy_logs() -> None:
+    assert len(HEALTHY) >= 18
+    assert len({path.read_bytes() for path in HEALTHY}) == len(HEALTHY)
+
+
+@pytest.mark.parametrize("path", UNRELATED, ids=name_of)
+def test_an_unrelated_text_has_no_finding_at_all(path: Path) -> None:
+    assert found(path.read_bytes()) == ()
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"\0", b"hello\n", b"\xff\xfe", b"\xff" * 100, b"{}\n", b"[]"])
+def test_nothing_is_known_of_nothing(text: bytes) -> None:
+    assert found(text) == ()
+
+
+def test_the_harmless_lines_of_a_first_run_are_known_as_harmless() -> None:
+    text = (
+        b"Can't open file:/data/local/tmp/q/tmp/mnn_cachefile.bin\nLoad Cache file error.\n"
+        b"Can't open file:/sys/devices/system/cpu/cpufreq/boost\n"
+    )
+    assert [(one.code, one.severity) for one in found(text)] == [("cold_cache_info", "info"), ("harmless", "info")]

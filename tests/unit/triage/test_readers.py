@@ -1,0 +1,163 @@
+"""Readers of exit statuses, of tables, of records, and of what a file is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.triage.entry import Entry, read_entry
+from harness.triage.readers.exits import read_exits
+from harness.triage.readers.kind import kind_of
+from harness.triage.readers.record import event_entries, record_entries
+from harness.triage.readers.tables import table_entries
+from harness.triage.triage import Source, triage
+
+
+def entries(text: str) -> list[Entry]:
+    return [read_entry(line.encode(), "x", number, "text") for number, line in enumerate(text.splitlines(), 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("llm_bench exit code: 139", ["exit: status=139 signal=SIGSEGV"]),
+        ("rc=137", ["exit: status=137 signal=SIGKILL"]),
+        ("subprocess ended, returncode=-4", ["exit: status=-4 signal=SIGILL"]),
+        ("# exit status: 126", ["exit: status=126"]),
+        ("$ adb shell ./x; echo $?\n134", ["exit: status=134 signal=SIGABRT"]),
+        (
+            "$ adb shell ./x; echo $?\n/system/bin/sh: ./x: not found\n0",
+            ["exit: lost: the command failed, its status is 0"],
+        ),
+        ("$ adb shell ls; echo $?\na\n0", []),
+        ("exit code: 0\nprocess exited with 0\nexit 127\nreturn 139;", []),
+    ],
+)
+def test_exit_statuses_are_told_as_signals(text: str, told: list[str]) -> None:
+    assert [entry.text for entry in read_exits(entries(text))] == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "threads tok_per_s\n1 10\n2 20\n4 30\n5 0.3",
+            "threads: cliff before=4 after=5 fast=30 slow=0.3 times=100 best=4",
+        ),
+        ("| threads | t/s |\n|---|---|\n| 8 | 1.0 |\n| 4 | 30 |\n| 2 | 18 |", "threads: cliff before=4 after=8"),
+        (
+            "with 1 thread: 9 tok/s\nwith 2 threads: 16 tok/s\nwith 8 threads: 1 tok/s",
+            "threads: cliff before=2 after=8",
+        ),
+        ("threads,tps\n1,10\n4,30\n8,20", "threads: slower most=8 slow=20 best=4 best_speed=30"),
+        (
+            "minute zone_c tok/s\n1 36 20\n5 41 15\n9 46 11\n20 49 10",
+            "decay: from=20 to=10 left=50% heat_from=36 heat_to=49",
+        ),
+        (
+            "run cpu_mhz tps\n1 2800 20\n2 2800 19\n3 1800 12\n4 1500 10",
+            "decay: from=20 to=10 left=50% clock_from=2800",
+        ),
+    ],
+)
+def test_tables_of_people_show_cliffs_and_decay(text: str, told: str) -> None:
+    assert [entry.text[: len(told)] for entry in table_entries(entries(text))] == [told]
+
+
+def test_rows_of_llm_bench_that_differ_in_threads_are_a_table() -> None:
+    head = "| model | modelSize | backend | threads | precision | test | t/s |\n" + "| --- " * 7 + "|\n"
+    rows = "".join(
+        f"| m | 1.20 GiB | CPU | {threads} | Low | tg64 | {speed} ± 0.10 |\n"
+        for threads, speed in ((8, "0.90"), (6, "1.20"), (4, "24.00"), (2, "15.00"))
+    )
+    (entry,) = table_entries(entries(head + rows))
+    assert entry.text.startswith("threads: cliff before=4 after=6 fast=24 slow=1.2 times=20 best=4")
+    assert [one.line for one in entry.evidence] == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "threads tok/s\n1 10\n2 18\n4 30\n8 29",
+        "run temp tok/s\n1 36 20\n2 37 20\n3 38 19\n4 39 20",
+        "name speed\nred fast\nblue slow",
+        "1 2 3\n4 5 6",
+        "threads tok/s\n1 10\n8 1",
+    ],
+)
+def test_tables_in_which_nothing_is_wrong_tell_nothing(text: str) -> None:
+    assert list(table_entries(entries(text))) == []
+
+
+def test_a_record_tells_its_verdict_and_each_line_of_its_detail() -> None:
+    told = {"record": "cell", "verdict": "failed", "reason": "crash", "fault": "product", "detail": "SIGSEGV\nsecond"}
+    lines = [
+        entry.text for entry in record_entries(json.dumps({**told, "config": {"backend": "opencl"}}).encode(), "r", 4)
+    ]
+    assert lines == [
+        "SIGSEGV",
+        "second",
+        "record: asked backend=opencl threads=None precision=None",
+        "record: verdict=failed reason=crash fault=product detail=[SIGSEGV\ufffdsecond]",
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"[1]", b'{"record":"cell","verdict":"ok"}', b'{"record":"run"}', b"[" * 9000]
+)
+def test_other_lines_of_a_run_folder_tell_nothing(raw: bytes) -> None:
+    assert list(record_entries(raw, "r", 1)) == []
+
+
+def test_an_error_event_of_our_runner_is_read_as_its_message() -> None:
+    raw = json.dumps({"event": "error", "stage": "load", "message": "one\ntwo"}).encode()
+    assert [(entry.text, entry.line) for entry in event_entries(raw, "stdout", 3)] == [
+        ("one", 3),
+        ("two", 3),
+        ("runner: stage=load message=[one\ufffdtwo]", 3),
+    ]
+    assert list(event_entries(b'{"event": "error"', "stdout", 3)) == []
+    assert list(event_entries(b'{"event": "load"}', "stdout", 3)) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "rule"),
+    [
+        ("device_offline", "adb_offline"),
+        ("unauthorized", "adb_unauthorized"),
+        ("no_space", "no_space"),
+        ("noexec", "exec_denied"),
+        ("abi_mismatch", "wrong_abi"),
+        ("illegal_instruction", "sigill"),
+        ("out_of_memory", "killed_word"),
+        ("thermal_shutdown", "thermal_shutdown"),
+        ("load_error", "llm_load_error"),
+        ("gpu_driver_error", "opencl_error"),
+        ("link_error", "unsatisfied_link"),
+        ("hang", "recorded"),
+    ],
+)
+def test_a_records_reason_is_told_by_the_rule_for_it(reason: str, rule: str) -> None:
+    record = {"record": "cell", "verdict": "failed", "reason": reason, "fault": "product", "detail": "see raw"}
+    told = triage([Source.of_text("results.jsonl", json.dumps(record) + "\n")])
+    assert [finding.rule for finding in told] == [rule]
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (b"05-05 10:00:00.100  8200  8200 I tag: x\n", "logcat"),
+        (b"--------- beginning of main\nI/tag ( 12): x\nI/MNNJNI ( 12): y\nI/libc ( 3): z\n", "logcat"),
+        (b"<6>[   12.123456] usb: x\n[   13.123456] y\n", "dmesg"),
+        (b"*** *** *** *** *** ***\nBuild fingerprint: 'x'\n", "tombstone"),
+        (b"List of devices attached\n", "adb"),
+        (b"===== test session starts =====\n", "pytest"),
+        (b'{"schema":1,"record":"cell"}\n', "record"),
+        (b"[ro.product.model]: [x]\n", "facts"),
+        (b"config path is x\nhello\n", "text"),
+        (b"", "text"),
+    ],
+)
+def test_what_a_file_is_is_told_by_its_beginning(head: bytes, kind: str) -> None:
+    assert kind_of(head) == kind
