@@ -19,6 +19,7 @@ from harness.bench.fit import remarks_on_engine
 from harness.bench.heat import thermal_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.said import output_of
+from harness.bench.triaged import triaged
 from harness.core.errors import FarmError
 from harness.core.ids import iso, utc_now
 from harness.core.reasons import Fault, Verdict
@@ -120,11 +121,17 @@ class Account:
             fault=Fault(decisive.reason.fault) if decisive else None,
             detail=decisive.detail if decisive else "",
             samples=make.samples_of(self.evidence) if self.evidence is not None else (),
-            findings=(*make.findings_of(objections), *self._remarks(), *self.notes),
+            findings=(*make.findings_of(objections), *self._causes(decisive), *self._remarks(), *self.notes),
             nulls=nulls,
             raw=self.folder.relative(self.raw) if self.raw is not None else None,
             **sections,
         )
+
+    def _causes(self, decisive: Objection | None) -> tuple[Finding, ...]:
+        """Return what the logs say about a fault of the product."""
+        if decisive is None or self.evidence is None or decisive.reason.fault is not Fault.PRODUCT:
+            return ()
+        return triaged(self.evidence)
 
     def _remarks(self) -> tuple[Finding, ...]:
         if self.evidence is None:

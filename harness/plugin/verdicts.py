@@ -9,7 +9,8 @@ from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebac
 
 from harness.core.reasons import ExitStatus, Outcome, Reason
 from harness.report.advice import ADVICE, WHOSE
-from harness.report.besides import as_lines, beside, deciding
+from harness.report.besides import as_lines, beside, deciding, known_cause
+from harness.report.text import one_line
 from harness.store.schema import CellRecord
 
 
@@ -55,7 +56,10 @@ def long_message(record: CellRecord) -> str:
     if evidence:
         lines.append("  evidence: " + evidence.replace("\n", "\n            "))
     lines += [f"  besides:  {line}" for line in as_lines(beside(record)) if line.startswith("warning")]
-    lines.append(f"  do:       {ADVICE[why]}")
+    known = known_cause(record)
+    if known is not None:
+        lines += [f"  found:    {one_line(known.title)}", f"  why:      {one_line(known.cause)}"]
+    lines.append(f"  do:       {ADVICE[why] if known is None else one_line(known.advice)}")
     if record.raw is not None:
         lines.append(f"  raw:      {record.raw} in the run folder")
     return "\n".join(lines)

@@ -27,9 +27,20 @@ def deciding(record: CellRecord) -> tuple[Finding, ...]:
     return tuple(finding for finding in record.findings if finding.severity == "error")
 
 
+def causes(record: CellRecord) -> tuple[Finding, ...]:
+    """Return the causes that the logs of a cell show, likeliest first."""
+    return tuple(finding for finding in record.findings if finding.cause)
+
+
+def known_cause(record: CellRecord) -> Finding | None:
+    """Return the likeliest cause that the logs of a cell show, ``None`` where they show none that is known."""
+    return next(iter(causes(record)), None)
+
+
 def beside(record: CellRecord) -> tuple[Finding, ...]:
     """Return what was noted besides, warnings first."""
-    return tuple(finding for severity in _SEVERITIES for finding in record.findings if finding.severity == severity)
+    noted = [finding for finding in record.findings if not finding.cause]
+    return tuple(finding for severity in _SEVERITIES for finding in noted if finding.severity == severity)
 
 
 def warning_codes(record: CellRecord) -> list[str]:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from harness.core.reasons import Verdict
 from harness.report import view
-from harness.report.besides import deciding
+from harness.report.besides import causes, deciding
 from harness.report.cells import by_phone, cell_label, phone_labels
 from harness.report.chart import for_script, interval, plotly_source, speed_chart
 from harness.report.fleet import fleet_table
@@ -125,7 +125,12 @@ def _environment() -> Environment:
     )
     environment.filters.update(plural=plural, listing=listing, number=number)
     environment.globals.update(
-        cell_label=cell_label, deciding=deciding, interval=interval, raw_link=view.raw_link, speed_up=speed_up_in_words
+        cell_label=cell_label,
+        causes=causes,
+        deciding=deciding,
+        interval=interval,
+        raw_link=view.raw_link,
+        speed_up=speed_up_in_words,
     )
     return environment
 

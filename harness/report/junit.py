@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 
 from harness.core.reasons import Outcome
 from harness.report.advice import ADVICE
-from harness.report.besides import as_lines, beside, deciding
+from harness.report.besides import as_lines, beside, deciding, known_cause
 from harness.report.cells import by_phone, phone_labels, pytest_id
 from harness.report.text import one_line, visible
 from harness.store.head import RunInfo
@@ -75,8 +75,10 @@ def _case(phone: str, record: CellRecord) -> Xml.Element:
         message = f"{why.code}: {record.detail or why.says}"
         outcome = Xml.SubElement(case, _TAGS[why.outcome], type=f"{why.verdict.value}.{why.fault.value}")
         outcome.set("message", one_line(message))
+        known = known_cause(record)
+        advice = ADVICE[why] if known is None else f"{known.title}. {known.cause} {known.advice}"
         evidence = [f"{finding.title}\n{finding.evidence}".strip() for finding in deciding(record)]
-        outcome.text = visible("\n".join([f"{why.says}. {ADVICE[why]}", record.detail, *evidence]).strip())
+        outcome.text = visible("\n".join([f"{why.says}. {advice}", record.detail, *evidence]).strip())
     besides = beside(record)
     if besides:
         Xml.SubElement(case, "system-out").text = visible("\n".join(as_lines(besides)))

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from harness.core.reasons import Fault, Reason, Verdict
 from harness.report.advice import ADVICE, WHOSE
-from harness.report.besides import Remark, remarks, warning_codes
+from harness.report.besides import Remark, known_cause, remarks, warning_codes
 from harness.report.cells import (
     VERDICTS,
     Figure,
@@ -31,7 +31,7 @@ from harness.report.cells import (
 from harness.report.limits import share_of_roof
 from harness.report.text import celsius, distinct, mebibytes, number, percent
 from harness.store.head import RunInfo
-from harness.store.schema import CellRecord, Speed
+from harness.store.schema import CellRecord, Finding, Speed
 
 _SAFE_RAW: Final = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))raw/[\w./ -]+")
 # Product first: that is what a release waits for.
@@ -77,13 +77,14 @@ class PhoneTable:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Cells that share reason and detail, over phones."""
+    """Cells that share reason and detail, over phones; ``known`` is the first cause that their logs show."""
 
     reason: Reason
     detail: str
     whose: str
     advice: str
     cells: tuple[tuple[str, str], ...]
+    known: Finding | None = None
 
     @property
     def phones(self) -> list[str]:
@@ -212,14 +213,16 @@ def _proof(record: CellRecord, notes: Notes) -> Figure:
 
 def troubles(records: Sequence[CellRecord], labels: dict[str, str], *verdicts: Verdict) -> list[Trouble]:
     """Group the cells of ``verdicts`` by reason and detail: product first, then by how many there are."""
-    groups: dict[tuple[Reason, str], list[tuple[str, str]]] = {}
+    groups: dict[tuple[Reason, str], list[CellRecord]] = {}
     for record in of_verdict(records, *verdicts):
         if record.why is not None:
-            groups.setdefault((record.why, record.detail), []).append((labels[record.phone.id], cell_label(record)))
-    found = [
-        Trouble(reason, detail, WHOSE[reason.fault], ADVICE[reason], tuple(cells))
-        for (reason, detail), cells in groups.items()
-    ]
+            groups.setdefault((record.why, record.detail), []).append(record)
+    found = []
+    for (reason, detail), group in groups.items():
+        known = next((cause for record in group if (cause := known_cause(record)) is not None), None)
+        advice = ADVICE[reason] if known is None else known.advice
+        cells = tuple((labels[record.phone.id], cell_label(record)) for record in group)
+        found.append(Trouble(reason, detail, WHOSE[reason.fault], advice, cells, known))
     return sorted(found, key=lambda each: (_FAULT_ORDER.index(each.reason.fault), -len(each.cells)))
 
 

@@ -255,13 +255,17 @@ class Sample(Frozen):
 
 
 class Finding(Frozen):
-    """Something that was noticed and its evidence, e.g. a line of the engine's log."""
+    """Something that was noticed and its evidence, e.g. a line of the engine's log.
+
+    One with a ``cause`` comes of the logs of a cell that is not ok: why it went wrong, as triage knows it.
+    """
 
     code: str
     severity: Literal["error", "warning", "info"]
     title: str
     evidence: str = ""
     advice: str = ""
+    cause: str = ""
 
 
 # What may be null without a reason: it says "does not apply", not "unknown".

@@ -268,6 +268,16 @@ def test_a_finished_run_survives_a_phone_lost_while_cleaning_up(make: ModuleType
     assert here.run().verdict.value == "ok"
 
 
+def test_the_cause_that_the_logs_show_stands_behind_what_decided(make: ModuleType, session: Callable[..., Any]) -> None:
+    said = b'CANNOT LINK EXECUTABLE "./x": library "libc++_shared.so" not found: needed by main executable\n'
+    here = session(make.run(b"", said, exit_code=1))
+    record = here.run()
+    assert record.reason == "link_error"
+    assert record.findings[0].code == "link_error"
+    [cause] = [finding for finding in record.findings if finding.cause]
+    assert (cause.code, cause.severity) == ("missing_shared_library", "info")
+
+
 def test_the_work_folder_is_fresh_and_removed_even_after_a_failure(session: Callable[..., Any]) -> None:
     here = session(ProbeError("toy-1", "what came is no event"))
     assert here.run().reason == "harness_error"

@@ -87,3 +87,22 @@ def test_a_failure_tells_its_evidence_and_the_warnings_but_no_mere_notes() -> No
         "  besides:  warning recovered: was lost and came back",
     ]
     assert "in front" not in "\n".join(lines)
+
+
+def test_a_cause_that_the_logs_show_is_told_with_its_own_advice() -> None:
+    findings = (
+        Finding(code="link_error", severity="error", title="no library"),
+        Finding(
+            code="missing", severity="info", title="A library is missing", cause="Nobody\npushed it.", advice="Push"
+        ),
+    )
+    phone = SimpleNamespace(name="toy", model=None, serial="S1")
+    why = Reason.LINK_ERROR
+    failed: Any = SimpleNamespace(
+        why=why, reason=why.code, fault=why.fault, detail="no library", phone=phone, raw=None, findings=findings
+    )
+    assert long_message(failed).splitlines()[-3:] == [
+        "  found:    A library is missing",
+        "  why:      Nobody pushed it.",
+        "  do:       Push",
+    ]

@@ -14,6 +14,7 @@ import pytest
 from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
 from harness.report.html import report_html, write_report
+from harness.store.schema import Finding
 
 Parse = Callable[[str], Any]
 
@@ -59,6 +60,15 @@ def test_what_is_wrong_says_whose_fault_it_is_and_what_to_do(page) -> None:
     assert "signal 11 in libMNN.so" in crash
     assert "Whose fault product : model, engine or the phone's driver" in crash
     assert "What to do Read the last lines of stderr" in crash
+
+
+def test_a_cause_that_the_logs_show_is_told_with_its_own_advice(make: ModuleType, parse: Parse) -> None:
+    cause = Finding(
+        code="missing", severity="info", title="A <b>library</b>", cause="Nobody pushed it.", advice="Push it."
+    )
+    cell = make.record(reason=Reason.LINK_ERROR, detail="no library").model_copy(update={"findings": (cause,)})
+    [trouble] = parse(report_html(make.info(), [cell])).one("section", id="wrong").all("li", cls="trouble")
+    assert "Known cause A <b>library</b>. Nobody pushed it. What to do Push it." in trouble.text
 
 
 def test_the_same_trouble_on_several_phones_is_told_once(make: ModuleType, parse: Parse) -> None:

@@ -9,6 +9,7 @@ import pytest
 from harness.core.errors import ConfigError
 from harness.core.reasons import Outcome, Reason
 from harness.report.junit import junit_xml, write_junit
+from harness.store.schema import Finding
 
 TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped"}
 
@@ -34,6 +35,15 @@ def test_a_reason_becomes_the_outcome_that_pytest_gives_it(make: ModuleType, rea
     outcome = case.find(TAGS[reason.outcome])
     assert outcome.get("message") == f"{reason.code}: {reason.says}"
     assert outcome.get("type") == f"{reason.verdict.value}.{reason.fault.value}"
+
+
+def test_a_cause_that_the_logs_show_is_told_with_its_own_advice(make: ModuleType) -> None:
+    cause = Finding(
+        code="missing", severity="info", title="A library is missing", cause="Nobody pushed it.", advice="Do."
+    )
+    cell = make.record(reason=Reason.LINK_ERROR).model_copy(update={"findings": (cause,)})
+    case = parsed(make, [cell]).find("testsuite/testcase")
+    assert "A library is missing. Nobody pushed it. Do." in case.find("failure").text
 
 
 def test_a_case_has_name_time_and_properties(make: ModuleType) -> None:
