@@ -220,7 +220,6 @@ class HostTransport:
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 copied = _copy(item, target)
-                target.chmod(item.mode)
             except OSError as error:
                 raise TransferError(self.name, item.remote, f"copying {item.local}: {error.strerror}") from error
             if item.length not in (None, copied):
@@ -258,6 +257,7 @@ def _copy(item: PushItem, target: Path) -> int:
     """Copy what is asked for, and return how many bytes there were."""
     copied = 0
     with item.local.open("rb") as source, target.open("wb") as sink:
+        os.fchmod(sink.fileno(), item.mode)  # not by its name: who waits for it may rename it meanwhile
         source.seek(item.offset)
         while item.length is None or copied < item.length:
             chunk = source.read(_CHUNK_BYTES if item.length is None else min(_CHUNK_BYTES, item.length - copied))

@@ -50,6 +50,24 @@ def test_a_payload_is_brought_once_and_only_what_rotted_again(host: HostTranspor
     assert bring() == Stored(stored.path, 2)
 
 
+def test_a_file_that_is_renamed_while_it_arrives_is_no_failure(
+    host: HostTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "digits").write_bytes(b"0123456789")
+    arriving, renamed = Path(host.base_dir, "x"), Path(host.base_dir, "y")
+    set_mode = os.fchmod
+
+    def set_and_rename(fd: int, mode: int) -> None:
+        set_mode(fd, mode)
+        arriving.rename(renamed)
+
+    monkeypatch.setattr(os, "fchmod", set_and_rename)
+    host.push([PushItem(tmp_path / "digits", str(arriving), 0o755)], deadline=within())
+    assert renamed.read_bytes() == b"0123456789"
+    assert os.access(renamed, os.X_OK)
+    assert not arriving.exists()
+
+
 @pytest.mark.parametrize(
     ("offset", "length", "content"), [(0, None, b"0123456789"), (4, None, b"456789"), (4, 3, b"456")]
 )

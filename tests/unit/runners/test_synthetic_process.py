@@ -99,7 +99,7 @@ def test_only_spin_and_work_burn_the_processor(native: Synthetic, mode: str) -> 
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     burnt_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     # three generations of 100 ms; on a machine that is busy a spinning process gets only a part of them
-    assert burnt_s > 0.1 if mode != "sleep" else burnt_s < 0.06
+    assert burnt_s > 0.05 if mode != "sleep" else burnt_s < 0.05
 
 
 def test_after_the_ordered_second_all_takes_longer(native: Synthetic) -> None:
