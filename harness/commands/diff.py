@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Annotated
 
 import typer
@@ -93,9 +94,12 @@ def _table(differences: tuple[Difference, ...], explained: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("field", "A", "B", "why it matters"):
         table.add_column(title, overflow="fold")
-    for one in differences:
+    # CPU features that one side lacks and that mean the same are one row.
+    for _, alike in groupby(differences, key=lambda one: (one.ranking, one.a, one.b, one.name.rpartition(".")[0])):
+        one, *others = alike
         mark = "* " if one.told else "  " if explained else ""
-        row = (f"{mark}{one.name}", shown(one.name, one.a), shown(one.name, one.b), one.ranking.why)
+        name = ", ".join([one.name, *(other.name.rpartition(".")[2] for other in others)])
+        row = (f"{mark}{name}", shown(one.name, one.a), shown(one.name, one.b), one.ranking.why)
         # Texts, so that a bracket in a phone's word is no markup.
         table.add_row(*(Text(printable(cell)) for cell in row))
     if explained:

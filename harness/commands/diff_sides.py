@@ -18,6 +18,7 @@ from harness.triage.side import Side, of_facts, of_record
 READ_S = 60.0
 _MOST_NAMED = 24
 _NO_HEAD = "run.json, which holds the phone's facts, is not beside results.jsonl"
+_OLDER_HEAD = "the run's run.json does not tell"
 _One = TypeVar("_One")
 
 
@@ -60,7 +61,8 @@ def _member(run: RunFolder, phone: str | None) -> Side:
     members = RunFolder.open(run.path).read_info().fleet
     names: Callable[[FleetMember], set[str]] = lambda one: {one.phone.name, one.phone.serial, one.phone.id}  # noqa: E731
     member = _only(members, names, phone, f"{run.path}", lambda one: f"{one.phone.name} ({one.phone.serial})")
-    return of_facts(member.phone.name, {"tier": member.phone.tier, **member.facts}, member.nulls)
+    side = of_facts(member.phone.name, {"tier": member.phone.tier, **member.facts}, member.nulls)
+    return replace(side, missing=_OLDER_HEAD)
 
 
 def _cell(path: Path, cell: str) -> Side:
@@ -79,9 +81,9 @@ def _cell(path: Path, cell: str) -> Side:
         return replace(of_record(record, {}), missing=_NO_HEAD)
     fleet = {member.phone.id: member for member in run.read_info().fleet}
     member = fleet.get(record.phone.id)
-    if member is None:
-        return of_record(record, {})
-    return of_record(record, {"tier": record.phone.tier, **member.facts}, member.nulls)
+    facts = {} if member is None else {"tier": record.phone.tier, **member.facts}
+    side = of_record(record, facts, None if member is None else member.nulls)
+    return replace(side, missing=_OLDER_HEAD)
 
 
 def _describe(record: CellRecord) -> str:
@@ -155,5 +157,6 @@ def _asked(word: str, adb: str | None) -> Side:
             probe = Probe.install(transport)
             facts = gather_facts(transport, probe, Deadline(READ_S, "reading the phone's facts", transport.name))
     except ConfigError as error:
-        raise ConfigError(f"{word} is no file, and no phone ({error.message})", remedy=error.remedy) from None
+        said = error.message.removeprefix(f"--device {word}: ")
+        raise ConfigError(f"{word} is no file, and as a phone: {said}", remedy=error.remedy) from None
     return of_facts(endpoint.name, {"tier": tier_of(facts, load_tier_rules()), **facts.as_dict()})

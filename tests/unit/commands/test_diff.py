@@ -110,6 +110,14 @@ def test_any_other_word_is_a_phone_that_is_asked(monkeypatch: pytest.MonkeyPatch
     assert asked == [("10.0.0.7:5555", "lab:5037")]
 
 
+def test_features_that_mean_the_same_are_one_row(tmp_path: Path) -> None:
+    features = ["asimd", "asimddp", "i8mm"]
+    for name, has in (("a", features), ("b", features[:1])):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, "cpu_features": has}), encoding="utf-8")
+    output = farm(str(tmp_path / "a.json"), str(tmp_path / "b.json")).output
+    assert " cpu_feature.asimddp, i8mm   yes   no " in output
+
+
 def test_a_cell_without_its_runs_head_is_compared_by_its_record(tmp_path: Path) -> None:
     shutil.copy(Path(SAMPLE, "results.jsonl"), tmp_path)
     told = json.loads(farm("--json", f"{tmp_path}#{OK}", f"{SAMPLE}#{OK}").output)
