@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from harness.bench.phone import ConnectedPhone, connect
+from harness.cli import app
 from harness.core.provider import Endpoint
 from harness.phone.thermal import celsius
 from harness.plan.tiers import load_tier_rules
@@ -79,3 +82,16 @@ def test_whatever_a_phone_refuses_is_null_with_the_reason(phone: tuple[Connected
             number = int(path.removeprefix("/sys/class/thermal/thermal_zone").removesuffix("/temp"))
             assert facts.nulls[f"zones[{number}]"] == f"{path}: EACCES"
             assert next(zone for zone in facts.zones if zone.zone == number).celsius is None
+
+
+def test_diff_asks_two_phones_and_compares_what_they_are(
+    farm_cache: Path, virtual_phones: list[Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNN_FARM_CACHE", str(farm_cache))
+    one, _, other = virtual_phones
+    words = (one.transport_serial, other.transport_serial, "--adb", f"{one.adb_host}:{one.adb_port}")
+    result = CliRunner().invoke(app, ["diff", "--json", *words])
+    assert result.exit_code == 1
+    differs = {row["field"]: (row["a"], row["b"]) for row in json.loads(result.output)["differences"]}
+    assert differs["sdk"] == (load_profile(PHONES[0]).build.sdk, load_profile(PHONES[2]).build.sdk)
+    assert differs["gpu"] == (load_profile(PHONES[0]).gpu.renderer, load_profile(PHONES[2]).gpu.renderer)
