@@ -83,7 +83,8 @@ class Store:
         """Change what is asked for; the number tells the outside that it is new."""
         with locked(self._asked_path):
             table = read_table(self._asked_path)
-            table.pop("wakefulness", None)  # a key press counts once
+            if int(table.get("number", 0)) <= self.now.get("asked", 0):
+                table.pop("wakefulness", None)  # a key press counts once, and not before it was seen outside
             change(table)
             table["number"] = int(table.get("number", 0)) + 1
             write_table(self._asked_path, table)

@@ -105,6 +105,16 @@ def test_the_state_from_outside_counts_once_it_includes_the_request(run: Run, ph
     assert "mWakefulness=Awake" in run("dumpsys power")
 
 
+def test_a_key_that_nobody_outside_has_seen_yet_is_not_lost_by_what_is_asked_next(run: Run, phone: Any) -> None:
+    run("input keyevent 223")
+    run("settings put system screen_off_timeout 30000")
+    assert phone.store().asked["wakefulness"] == "Asleep"
+    number = phone.store().asked["number"]
+    phone.publish({**phone.store().now, "asked": number, "wakefulness": "Asleep"})
+    run("settings put system screen_off_timeout 40000")
+    assert "wakefulness" not in phone.store().asked, "a key counts once"
+
+
 @pytest.mark.parametrize(("phone", "there"), [("kirin", False), ("exynos", True)], indirect=["phone"])
 def test_the_thermal_service_came_with_android_10(run: Run, there: bool) -> None:
     assert ("thermalservice" in run("dumpsys -l")) is there
