@@ -98,6 +98,7 @@ def report_html(
             figure=Markup(for_script(chart.figure)) if chart.figure else None,  # noqa: S704 -- escaped by for_script
             soaks=soaks(records, labels),
             tables=tables,
+            # slots
             limits={
                 table.anchor: phone_limits(info, group) for table, group in zip(tables, groups.values(), strict=True)
             },
