@@ -6,40 +6,97 @@ Only verbs that work are here; each has an example in its help.
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated
 
 import typer
 
 import harness
-from harness.commands import bins, clean, devices, diff, doctor, judge, models, reports, triage
+from harness.commands.lazy import Verb, lazy_group
 from harness.commands.output import say, tell
 from harness.core.errors import BundleError, ConfigError, FarmError
-from harness.selfcheck.cli import EPILOG as SELFCHECK_EXAMPLE
-from harness.selfcheck.cli import selfcheck
+
+VERBS = (
+    Verb(
+        "devices",
+        "harness.commands.devices:app",
+        "Phones that adb lists: usable or why not; hold, release, history.",
+    ),
+    Verb(
+        "models",
+        "harness.commands.models:app",
+        "Model folders: list, fetch, import, verify, check.",
+    ),
+    Verb(
+        "bins",
+        "harness.commands.bins:app",
+        "Device binaries: inspect, import, list, build.",
+    ),
+    Verb(
+        "doctor",
+        "harness.commands.doctor:doctor",
+        "Check this computer: adb, keys, USB access, disk, Python, MNN, compiler, sandbox. Each finding has its fix.",
+        "Example: mnn-farm doctor",
+    ),
+    Verb(
+        "report",
+        "harness.commands.reports:report",
+        "Make report.html again from a run folder alone, on any machine.",
+        "Example: mnn-farm report reports/20260101-120000-ab12 --out report.html",
+    ),
+    Verb(
+        "reasons",
+        "harness.commands.reports:reasons",
+        "Print the table of reasons: verdict, fault, pytest outcome, exit status.",
+        "Example: mnn-farm reasons",
+    ),
+    Verb(
+        "judge",
+        "harness.commands.judge:judge",
+        "Judge figures of llm_bench, llm_demo, MNNV2Basic and others: each with its verdict, its reason and why.",
+        "Example: adb shell ./llm_bench -m m/config.json -a opencl 2>&1 | mnn-farm judge - --backend opencl",
+    ),
+    Verb(
+        "triage",
+        "harness.commands.triage:triage_files",
+        "Say what logs show: what broke, whose fault it is, the lines that prove it, and what to do. No phone needed.",
+        "Example: adb logcat -b all -d | mnn-farm triage - run.log",
+    ),
+    Verb(
+        "diff",
+        "harness.commands.diff:diff",
+        "Say what differs between two phones, or two cells of runs, that could matter; what explains a failure first.",
+        "Example: mnn-farm diff reports/RUN#4f3a91 reports/RUN#b02c77",
+    ),
+    Verb(
+        "clean",
+        "harness.commands.clean:clean",
+        "Take our files off a phone: end our runs, put its settings back, remove our folder and nothing else.",
+        "Example: mnn-farm clean --device R58M123ABC --payloads",
+    ),
+    Verb(
+        "selfcheck",
+        "harness.selfcheck.cli:selfcheck",
+        "Try on one phone all that we assume about phones, and pack a zip to send us. At most ten minutes.",
+        "Example: mnn-farm selfcheck --device R5CT30ABCDE --ask-cable",
+    ),
+)
+
+
+def _provided() -> tuple[EntryPoint, ...]:
+    """Return the verbs that providers of phones bring, e.g. ``mnn-farm virtual``."""
+    return tuple(sorted(entry_points(group="mnn_farm.commands"), key=lambda point: point.name))
+
 
 app = typer.Typer(
     name="mnn-farm",
+    cls=lazy_group(VERBS, _provided),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Benchmarks MNN language models on phones. The benchmark itself is `pytest --devices all`.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(devices.app, name="devices")
-app.add_typer(models.app, name="models")
-app.add_typer(bins.app, name="bins")
-app.command("doctor", epilog="Example: mnn-farm doctor")(doctor.doctor)
-app.command("report", epilog="Example: mnn-farm report reports/20260101-120000-ab12 --out report.html")(reports.report)
-app.command("reasons", epilog="Example: mnn-farm reasons")(reports.reasons)
-app.command("judge", epilog=judge.EPILOG)(judge.judge)
-app.command("triage", epilog=triage.EPILOG)(triage.triage_files)
-app.command("diff", epilog=diff.EPILOG)(diff.diff)
-app.command("clean", epilog=clean.EPILOG)(clean.clean)
-app.command("selfcheck", epilog=SELFCHECK_EXAMPLE)(selfcheck)
-# Providers of phones bring verbs of their own, e.g. `mnn-farm virtual`.
-for _point in sorted(entry_points(group="mnn_farm.commands"), key=lambda point: point.name):
-    app.add_typer(_point.load(), name=_point.name)
 
 
 @app.callback(invoke_without_command=True)

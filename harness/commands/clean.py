@@ -12,8 +12,6 @@ from harness.commands.output import Adb, Json, print_json, say, tell
 if TYPE_CHECKING:
     from harness.bench.clean import Cleaned
 
-EPILOG = "Example: mnn-farm clean --device R58M123ABC --payloads"
-
 
 def clean(
     device: Annotated[str, typer.Option(help="A serial, or any word of pytest's --devices that means one phone.")],

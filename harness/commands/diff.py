@@ -17,7 +17,6 @@ from harness.triage.difference import Comparison, Difference, Unknown, as_json, 
 from harness.triage.entry import printable
 from harness.triage.side import Side, Value
 
-EPILOG = "Example: mnn-farm diff reports/RUN#4f3a91 reports/RUN#b02c77"
 _NARROWEST = 120
 _HASH_LENGTH = 12
 _MOST_TEXT = 80

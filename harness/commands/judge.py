@@ -14,8 +14,6 @@ from harness.bench.believe import CV_LIMIT, Belief, Judged, believe
 from harness.commands.output import Json, print_json, say
 from harness.core.errors import ConfigError
 
-EPILOG = "Example: adb shell ./llm_bench -m m/config.json -a opencl 2>&1 | mnn-farm judge - --backend opencl"
-
 
 def judge(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Outputs of MNN's tools; - reads stdin.")],

@@ -21,7 +21,6 @@ from harness.triage.redact import redacted
 from harness.triage.symbols import Symbols
 from harness.triage.triage import Source, triage
 
-EPILOG = "Example: adb logcat -b all -d | mnn-farm triage - run.log"
 _NAME = "stdin"
 # In a bugreport or a crash bundle; what else is in there is no text of a failure.
 _TEXTS = (".txt", ".log", ".jsonl", ".stderr", ".stdout")

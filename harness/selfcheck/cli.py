@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-EPILOG = "Example: mnn-farm selfcheck --device R5CT30ABCDE --ask-cable"
-
 
 def selfcheck(
     device: Annotated[str, typer.Option(help="A serial, or any word of pytest's --devices that means one phone.")],

@@ -12,7 +12,6 @@ from harness.core.errors import ConfigError
 from harness.virtual.control import PhoneControl, PhoneInfo, find_phone, running_phones
 from harness.virtual.faults import HEAL, KINDS
 from harness.virtual.launch import Launched
-from harness.virtual.profile import load_profile, profile_names
 from harness.virtual.words import MAX_PHONES, wanted_profiles
 
 app = typer.Typer(no_args_is_help=True, help="Virtual phones: bring up, list, give faults, take down.")
@@ -26,6 +25,8 @@ def up(
     profile: Annotated[str | None, typer.Option(help="Which one (default: high, mid and low in turn).")] = None,
 ) -> None:
     """Bring up virtual phones that stay until `mnn-farm virtual down`, with an adb server of their own."""
+    from harness.virtual.profile import load_profile, profile_names  # slow to import, and `mnn-farm --help` imports us
+
     try:
         profiles = wanted_profiles([f"{profile}*{count}" if profile is not None else str(count)], profile_names())
     except ValueError as error:
