@@ -45,6 +45,12 @@ VERBS = (
         "Example: mnn-farm report reports/20260101-120000-ab12 --out report.html",
     ),
     Verb(
+        "merge",
+        "harness.commands.merge:merge_runs",
+        "Make one run folder of several, with its report; the others stay as they are.",
+        "Example: mnn-farm merge reports/lab1-night reports/lab2-night -o reports/night",
+    ),
+    Verb(
         "reasons",
         "harness.commands.reports:reasons",
         "Print the table of reasons: verdict, fault, pytest outcome, exit status.",
