@@ -23,6 +23,7 @@ from harness.report.html import write_report
 from harness.report.junit import write_junit
 from harness.report.meanwhile import in_short
 from harness.report.recommend_text import choices_of, lines_of
+from harness.report.results_json import write_results_json
 from harness.report.summary import headline, summary_table
 from harness.report.text import plural
 from harness.store.schema import CellRecord
@@ -152,6 +153,7 @@ class Controller:
         try:
             write_report(self.run.folder.path)
             write_csv(self.run.folder.path)
+            write_results_json(self.run.folder.path)
             write_junit(self.run.folder.path)
         except OSError as error:
             self._problems.append(
