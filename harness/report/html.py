@@ -22,6 +22,7 @@ from harness.report.besides import causes, deciding
 from harness.report.cells import by_phone, cell_label, phone_labels
 from harness.report.chart import for_script, interval, plotly_source, speed_chart
 from harness.report.environment import asset, page_environment
+from harness.report.expectation_view import expectation_rows
 from harness.report.fleet import fleet_table
 from harness.report.limits import phone_limits
 from harness.report.meanwhile import events
@@ -98,6 +99,7 @@ def report_html(
             soaks=soaks(records, labels),
             tables=tables,
             # slots
+            expectations=expectation_rows(records, labels),
             limits={
                 table.anchor: phone_limits(info, group) for table, group in zip(tables, groups.values(), strict=True)
             },
