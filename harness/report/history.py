@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +20,11 @@ from harness.report.history_causes import Circumstances, Difference, circumstanc
 from harness.report.history_changes import Course, Found, changes_of
 from harness.report.text import one_line
 from harness.store.head import RunInfo
-from harness.store.schema import CellRecord
+from harness.store.schema import CellConfig, CellRecord
 
 _ID_DIGITS: Final = 6
+# Everything that was asked of the engine; its own keys, a table, are not hashable and are put beside.
+_ASKED: Final = operator.attrgetter(*(name for name in CellConfig.model_fields if name != "engine"))
 
 
 @dataclass(frozen=True)
@@ -168,10 +171,8 @@ def trends_of(runs: Iterable[tuple[RunInfo, Iterable[CellRecord]]]) -> tuple[Tre
 
 
 def _key(record: CellRecord) -> tuple[Any, ...]:
-    config = record.config
-    asked = [getattr(config, name) for name in type(config).model_fields if name != "engine"]
-    engine = frozenset(config.engine.items())
-    return (record.phone.id, record.model.name, record.bundle.runner, engine, *asked)
+    engine = frozenset(record.config.engine.items())
+    return (record.phone.id, record.model.name, record.bundle.runner, engine, *_ASKED(record.config))
 
 
 def _name(record: CellRecord) -> str:
