@@ -170,7 +170,8 @@ def _beside_memory(record: CellRecord, tps: float, on: Processor) -> Expectation
         return roof
     low, high = (MEMORY_LOW_SHARE, 1.0) if on == "cpu" else (GPU_LOW_SHARE, GPU_HIGH_SHARE)
     bandwidth = value_at(record, "metrics", "bandwidth_gb_per_s")
-    source = f"its cores read {number(bandwidth)} GB/s; {low:.0%} to {high:.0%} of that over the bytes of the weights"
+    share = f"{low * 100:.0f} to {high * 100:.0f} %"
+    source = f"its cores read {number(bandwidth)} GB/s; {share} of that over the bytes of the weights"
     return Expectation(_says(tps, roof * low, roof * high), tps, roof * low, roof * high, "own memory", (source,))
 
 

@@ -21,7 +21,7 @@ from harness.report import history_chart
 from harness.report.environment import asset, page_environment
 from harness.report.history import Trend, trends_of
 from harness.report.history_words import change_in_words, difference_in_words, moved_rows, quiet_rows
-from harness.report.text import plural, visible
+from harness.report.text import inert, plural
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
 
@@ -148,7 +148,4 @@ def history_csv(trends: Iterable[Trend]) -> str:
 
 
 def _cell(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    shown = visible(value)
-    return f"'{shown}" if shown.lstrip().startswith(("=", "+", "-", "@")) else shown
+    return inert(value) if isinstance(value, str) else value

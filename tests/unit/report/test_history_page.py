@@ -82,6 +82,12 @@ def test_every_point_and_gap_goes_into_the_csv(make: ModuleType, tmp_path: Path)
     assert {row["run_id"]: row["gap"] for row in decode if row["gap"]} == {"run-03": "rejected: hot_start"}
 
 
+def test_a_name_that_a_spreadsheet_would_run_is_quoted(make: ModuleType, tmp_path: Path) -> None:
+    farm(*folders(make, tmp_path, name='=HYPERLINK("x")'), "--csv", tmp_path / "history.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "history.csv").read_text())))
+    assert {row["phone"] for row in rows} == {'\'=HYPERLINK("x")'}
+
+
 def test_one_folder_named_twice_is_one_run(make: ModuleType, tmp_path: Path) -> None:
     made = make.run_folder(tmp_path / "run", make.info(), [make.record()])
     assert farm(made, made).output == f"{made / 'report.html'}\n"
