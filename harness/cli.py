@@ -41,8 +41,8 @@ VERBS = (
     Verb(
         "report",
         "harness.commands.reports:report",
-        "Make report.html again from a run folder alone, on any machine.",
-        "Example: mnn-farm report reports/20260101-120000-ab12 --out report.html",
+        "Make report.html and its data again from a run folder alone; of several, the history of their figures.",
+        "Example: mnn-farm report reports/2026* --out history.html",
     ),
     Verb(
         "merge",

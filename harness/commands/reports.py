@@ -8,17 +8,36 @@ from typing import Annotated
 import typer
 
 from harness.commands.output import say
+from harness.core.errors import ConfigError
 from harness.core.reasons import markdown_table
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write (default: report.html in it).")] = None,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="A run folder, or several for their history.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Where to write (default: report.html in it; history.html beside the newest)."),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="With several runs: where to write every point of the history too.")
+    ] = None,
 ) -> None:
-    """Make report.html again from a run folder alone, on any machine."""
-    from harness.report.html import write_report
+    """Make report.html and its data again from a run folder alone; of several, the history of their figures."""
+    if len({run.resolve() for run in runs}) > 1:
+        from harness.report.history_page import write_history
 
-    say(str(write_report(run, out)))
+        say(str(write_history(runs, out, csv)))
+        return
+    if csv is not None:
+        raise ConfigError("--csv is for several runs", remedy=f"results.csv in {runs[0]} holds the figures of this one")
+    from harness.report.frames import write_csv
+    from harness.report.html import write_report
+    from harness.report.results_json import write_results_json
+
+    say(str(write_report(runs[0], out)))
+    if out is None:
+        write_csv(runs[0])
+        write_results_json(runs[0])
 
 
 def reasons() -> None:

@@ -18,11 +18,13 @@ from harness.plugin.run import Run
 from harness.plugin.scheduler import PhoneScheduling
 from harness.plugin.verdicts import exit_status, tell_outcome
 from harness.plugin.worker import WORKER_OUTPUT
+from harness.report.expectation_view import slow_lines
 from harness.report.frames import write_csv
 from harness.report.html import write_report
 from harness.report.junit import write_junit
 from harness.report.meanwhile import in_short
 from harness.report.recommend_text import choices_of, lines_of
+from harness.report.results_json import write_results_json
 from harness.report.summary import headline, summary_table
 from harness.report.text import plural
 from harness.store.schema import CellRecord
@@ -152,6 +154,7 @@ class Controller:
         try:
             write_report(self.run.folder.path)
             write_csv(self.run.folder.path)
+            write_results_json(self.run.folder.path)
             write_junit(self.run.folder.path)
         except OSError as error:
             self._problems.append(
@@ -180,6 +183,8 @@ class Controller:
         terminalreporter.write_line(headline(records, len(self.run.members)), bold=True)
         for line in lines_of(choices_of(records, self.run.request.plan_values)):
             terminalreporter.write_line(line)
+        for line in slow_lines(records):
+            terminalreporter.write_line(line, yellow=True)
         for line in in_short(list(self.run.folder.records()), records):
             terminalreporter.write_line(line, yellow=True)
         unfinished = self.run.unfinished(records)

@@ -15,7 +15,7 @@ import pandas as pd
 from harness.core.reasons import Verdict
 from harness.report.besides import warning_codes
 from harness.report.cells import value_at
-from harness.report.text import visible
+from harness.report.text import inert
 from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord
 
@@ -181,12 +181,7 @@ def write_csv(run_dir: Path, out: Path | None = None) -> Path:
     frame = cells_frame(folder.latest())
     for column in COLUMNS:
         if column.dtype == _TEXT:
-            frame[column.name] = frame[column.name].map(_inert, na_action="ignore")
+            frame[column.name] = frame[column.name].map(inert, na_action="ignore")
     target = out or run_dir / "results.csv"
     write_atomically(target, frame.to_csv(index=False, lineterminator="\n").encode())
     return target
-
-
-def _inert(text: str) -> str:
-    shown = visible(text, keep="\n")
-    return f"'{shown}" if shown.lstrip().startswith(("=", "+", "-", "@")) else shown

@@ -11,9 +11,9 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from harness.core.reasons import Verdict
@@ -21,19 +21,19 @@ from harness.report import view
 from harness.report.besides import causes, deciding
 from harness.report.cells import by_phone, cell_label, phone_labels
 from harness.report.chart import for_script, interval, plotly_source, speed_chart
+from harness.report.environment import asset, page_environment
+from harness.report.expectation_view import expectation_rows
 from harness.report.fleet import fleet_table
 from harness.report.limits import phone_limits
 from harness.report.meanwhile import events
 from harness.report.recommend_text import choices_of, tables_of, tolerance_of
 from harness.report.soak import soaks
 from harness.report.summary import headline
-from harness.report.text import listing, number, plural, visible
 from harness.report.threads import speed_up_in_words
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord
 
-_TEMPLATES: Final = Path(__file__).with_name("templates")
 # Groups of what is wrong that are shown at once; the rest folds away.
 _TROUBLES_SHOWN: Final = 6
 # So much of what happened to the phones.
@@ -71,7 +71,7 @@ def report_html(
     labels = phone_labels(records)
     groups = by_phone(records)
     chart = speed_chart(records)
-    scripts = [plotly_source(), _asset("report.js")] if chart.figure else []
+    scripts = [plotly_source(), asset("report.js")] if chart.figure else []
     wrong = view.troubles(records, labels, Verdict.REJECTED, Verdict.FAILED)
     tables = [
         view.phone_table(f"phone-{n}", labels[phone_id], group, raw_base)
@@ -99,6 +99,7 @@ def report_html(
             soaks=soaks(records, labels),
             tables=tables,
             # slots
+            expectations=expectation_rows(records, labels),
             limits={
                 table.anchor: phone_limits(info, group) for table, group in zip(tables, groups.values(), strict=True)
             },
@@ -107,7 +108,7 @@ def report_html(
             labels=labels,
             provenance=view.provenance(info, records),
             plan=view.plan_text(info),
-            css=Markup(_asset("report.css")),  # noqa: S704 -- our own file
+            css=Markup(asset("report.css")),  # noqa: S704 -- our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704 -- our own file and plotly's
             script_hashes=[_csp_hash(script) for script in scripts],
         )
@@ -116,15 +117,7 @@ def report_html(
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(plural=plural, listing=listing, number=number)
+    environment = page_environment()
     environment.globals.update(
         cell_label=cell_label,
         causes=causes,
@@ -134,15 +127,6 @@ def _environment() -> Environment:
         speed_up=speed_up_in_words,
     )
     return environment
-
-
-def _finalize(value: Any) -> Any:
-    """Make every text that the template prints visible before it is escaped; markup of our own passes."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _asset(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _csp_hash(script: str) -> str:

@@ -31,6 +31,12 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()), keep="")
 
 
+def inert(text: str) -> str:
+    """Return ``text`` for a CSV field, visible, and quoted where a spreadsheet would run it as a formula."""
+    shown = visible(text, keep="\n")
+    return f"'{shown}" if shown.lstrip().startswith(("=", "+", "-", "@")) else shown
+
+
 def cut(text: str, limit: int) -> str:
     """Return at most ``limit`` characters of ``text``, ending in an ellipsis where some are missing."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

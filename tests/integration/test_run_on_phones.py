@@ -137,6 +137,7 @@ def test_the_folder_holds_report_csv_and_junit(two_phones: Outcome) -> None:
     page = (two_phones.folder / "report.html").read_text()
     assert "2 phones, 8 cells: 4 ok, 4 unsupported" in page
     assert len((two_phones.folder / "results.csv").read_text().splitlines()) == 9
+    assert len(json.loads((two_phones.folder / "results.json").read_text())["cells"]) == 8
     suites = ElementTree.parse(two_phones.folder / "junit.xml").getroot()  # noqa: S314  our own
     assert (suites.get("tests"), suites.get("failures"), suites.get("skipped")) == ("8", "0", "4")
 
