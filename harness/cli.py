@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.commands import bins, clean, devices, diff, doctor, judge, models, reports, triage
+from harness.commands import bins, clean, crash, devices, diff, doctor, judge, models, reports, triage
 from harness.commands.output import say, tell
 from harness.core.errors import BundleError, ConfigError, FarmError
 from harness.selfcheck.cli import EPILOG as SELFCHECK_EXAMPLE
@@ -34,6 +34,7 @@ app.command("report", epilog="Example: mnn-farm report reports/20260101-120000-a
 app.command("reasons", epilog="Example: mnn-farm reasons")(reports.reasons)
 app.command("judge", epilog=judge.EPILOG)(judge.judge)
 app.command("triage", epilog=triage.EPILOG)(triage.triage_files)
+app.command("crash", epilog=crash.EPILOG)(crash.crash)
 app.command("diff", epilog=diff.EPILOG)(diff.diff)
 app.command("clean", epilog=clean.EPILOG)(clean.clean)
 app.command("selfcheck", epilog=SELFCHECK_EXAMPLE)(selfcheck)
