@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -81,9 +82,9 @@ def is_wanted(objections: Sequence[Objection]) -> bool:
 
 def collect(account: Account, *, is_android: bool) -> Crash:
     """Ask the phone, once, and keep what the attempt left. Never raises for a phone or for this computer's disk."""
-    transport = account.phone.transport
-    said = ask_phone(transport) if is_android else NOTHING_ASKED
-    return Crash(account, said)
+    begun = time.monotonic()
+    said = ask_phone(account.phone.transport) if is_android else NOTHING_ASKED
+    return Crash(account, said, time.monotonic() - begun)
 
 
 class Namer:
@@ -112,8 +113,8 @@ class Namer:
 class Crash:
     """One bundle. ``causes`` are the findings of triage on exactly the texts that it keeps as evidence."""
 
-    def __init__(self, account: Account, said: PhoneSaid) -> None:
-        self._account, self._said = account, said
+    def __init__(self, account: Account, said: PhoneSaid, took_s: float) -> None:
+        self._account, self._said, self._took_s = account, said, took_s
         self._evidence: Evidence | None = account.evidence
         self._log = account.ran.log
         self._texts = {} if self._evidence is None else texts_of(self._evidence, said, self._log)
@@ -145,6 +146,7 @@ class Crash:
             "cell_id": record.cell_id,
             "attempt": record.attempt,
             "collected": iso(utc_now()),
+            "took_s": round(self._took_s, 3),
             "transport": self._account.phone.transport.serial,
             "verdict": record.verdict.value,
             "reason": record.reason,
@@ -152,7 +154,7 @@ class Crash:
             "detail": record.detail,
             "versions": {"mnn-farm": harness.__version__, bundle.engine: bundle.engine_version},
             "log": {
-                "begin": "seen" if self._log.signed and not self._rolled else "lost" if self._rolled else "not written",
+                "begin": "lost" if self._log.rolled else "seen" if self._log.signed else "not written",
                 "end": "seen" if self._log.ended else "not seen",
                 "gap": self._log.gap or None,
             },
@@ -166,10 +168,6 @@ class Crash:
     @property
     def _phone_log(self) -> bytes:
         return self._evidence.phone_log if self._evidence is not None else self._log.lines
-
-    @property
-    def _rolled(self) -> bool:
-        return self._log.rolled
 
     def _members(self, record: CellRecord) -> Iterator[Member]:
         """Yield the files, those that are wanted most first."""

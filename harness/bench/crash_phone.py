@@ -18,6 +18,8 @@ from harness.core.log import phone_logger
 from harness.core.transport import STDOUT, Transport
 
 ASK_S = 20.0
+# Longer than any source may take on the phone: who is silent for so long is gone.
+_SILENT_S = 8.0
 MOST_BYTES = 2 << 20
 _EACH_BYTES = 256 << 10
 _EACH_S = 4
@@ -80,7 +82,7 @@ def _read(transport: Transport, mark: str) -> tuple[bytes, str]:
     parts, size = [], 0
     try:
         deadline = Deadline(ASK_S, "collecting what the phone tells of a failure", transport.name)
-        with transport.stream(["sh", "-c", _SCRIPT, "sh", mark], deadline=deadline) as stream:
+        with transport.stream(["sh", "-c", _SCRIPT, "sh", mark], deadline=deadline, idle_s=_SILENT_S) as stream:
             for fd, chunk in stream:
                 if fd == STDOUT:
                     parts.append(chunk)

@@ -47,6 +47,7 @@ _ADDRESS_BEFORE = re.compile(
     r"//|@)$",
     re.IGNORECASE,
 )
+_MEASURED_BEFORE = re.compile(r"_(?:ns|us|ms|bytes|khz)\W{1,5}$")
 # Above it a number of four is hardly a part of a version.
 _LARGEST_OF_VERSION = 31
 # How an address of IPv6 that is shortened by `::` begins: global, local to a site or a link, many, translated.
@@ -82,7 +83,7 @@ def is_ipv6(match: re.Match[str]) -> bool:
 def _is_number_of_a_person(match: re.Match[str]) -> bool:
     """Return whether digits may be an IMEI, an IMSI, an IMEISV or an ICCID; registers and nanoseconds are none."""
     digits = match[0]
-    if digits.startswith("00"):
+    if digits.startswith("00") or _MEASURED_BEFORE.search(match.string, max(0, match.start() - 12), match.start()):
         return False
     return len(digits) in (14, 15, 16) or digits.startswith("89")
 
