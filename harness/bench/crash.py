@@ -20,6 +20,7 @@ from harness.bench.crash_command import command_text, work_name
 from harness.bench.crash_phone import NOTHING_ASKED, SOURCES, TOMBSTONE_NAME, PhoneSaid, ask_phone
 from harness.bench.evidence import Evidence, Objection
 from harness.bench.phone_log import PhoneLog
+from harness.bench.steps import ended_well
 from harness.bench.triaged import CRASH_BUFFER, KERNEL, PHONE_LOG, STDERR, STDOUT, texts_of, triaged
 from harness.core.ids import iso, utc_now
 from harness.core.log import phone_logger
@@ -155,7 +156,7 @@ class Crash:
             "versions": {"mnn-farm": harness.__version__, bundle.engine: bundle.engine_version},
             "log": {
                 "begin": "lost" if self._log.rolled else "seen" if self._log.signed else "not written",
-                "end": "seen" if self._log.ended else "not seen",
+                "end": self._end,
                 "gap": self._log.gap or None,
             },
             "deaths": deaths_in(self._phone_log),
@@ -164,6 +165,14 @@ class Crash:
             ],
             "findings": [finding.model_dump(mode="json") for finding in record.findings],
         }
+
+    @property
+    def _end(self) -> str:
+        """Whether the log has our line of the run's end, which is written after one that did not end well."""
+        if self._log.ended:
+            return "seen"
+        well = self._evidence is not None and ended_well(self._evidence.run)
+        return "not seen" if self._log.signed and not well else "not written"
 
     @property
     def _phone_log(self) -> bytes:

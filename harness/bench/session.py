@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from harness.bench.account import Account
@@ -137,11 +138,21 @@ class PhoneSession:
         """Return the record, with a crash bundle beside where logs matter."""
         if account.raw is not None and is_wanted(objections):
             self.say("collecting what the phone tells of the failure")
-            account.crash = collect(account, is_android=self._is_android)
+            with self._without_harm():
+                account.crash = collect(account, is_android=self._is_android)
         result = account.record(objections)
         if account.crash is not None:
-            account.crash.write(result)
+            with self._without_harm():
+                account.crash.write(result)
         return result
+
+    @contextmanager
+    def _without_harm(self) -> Iterator[None]:
+        """Keep a verdict from our own bugs in what only explains it."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001  what went wrong is known, and stays the product's fault
+            _log.exception("[%s] the crash bundle is not whole", self.phone.name)
 
     def _doubt(self, record: CellRecord) -> None:
         """Have the payloads of a cell looked at whole before the next, if they may be what went wrong."""

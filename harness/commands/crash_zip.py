@@ -169,7 +169,8 @@ def _redactor(info: RunInfo, record: CellRecord, head: dict[str, Any]) -> Redact
     phones = [record.phone, *(member.phone for member in info.fleet)]
     redactor = Redactor(phone.serial for phone in phones)
     redactor.know("serial", [str(head.get("transport") or "")])
-    redactor.know("phone", (phone.name for phone in phones if phone.name not in (phone.model, phone.serial)))
+    # A name that is the model's is nobody's.
+    redactor.know("phone", (phone.name for phone in phones if phone.name != phone.model))
     redactor.know("phone-id", (phone.id for phone in phones))
     return redactor
 

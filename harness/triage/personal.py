@@ -126,8 +126,10 @@ KINDS = (
         r"(?:[^,;=:\n\"'{}\[\]()<]{1,32}(?=[,;])|[^\s,;<\"']{1,32}))",
     ),
     _kind("name", r"bluetooth.{0,60}?\bname(?: is)?\s?[:=]\s?\"?(?P<secret>[^,\"\n<]{1,64})"),
-    _kind("name", r"\b(?:device_name|bluetooth_name|friendly ?name)\"?\s?[:=]\s?\"?(?P<secret>[^,\"\n<]{1,64})"),
-    _kind("user", r"(?:/home/|/Users/|[A-Z]:\\+Users\\+)(?P<secret>[^/\\\s:\"'<>]{1,64})"),
+    _kind(
+        "name", r"(?<![\w/])(?:device_name|bluetooth_name|friendly ?name)\"?\s?[:=]\s?\"?(?P<secret>[^,\"\n<]{1,64})"
+    ),
+    _kind("user", r"(?:(?<![\w.-])/home/|/Users/|[A-Z]:\\+Users\\+)(?P<secret>[^/\\\s:\"'<>]{1,64})"),
     # Apps' own folders, which Android names; everything else there may be called as its owner likes.
     _kind("file", _AT + r"(?P<secret>(?!Android/)[^\s\"',;:)<>]{1,255})"),
     _kind("place", r"\bLocation\[\w{1,20} (?P<secret>-?\d{1,3}[.,]\d{1,12},-?\d{1,3}[.,]\d{1,12})", "["),

@@ -45,10 +45,10 @@ class Redactor:
         """Mask these wherever they stand from now on, whatever stands beside them."""
         for secret in secrets:
             if len(secret) >= _SHORTEST and secret.lower() not in _NEVER:
-                self._known.setdefault(secret, kind)
+                self._known.setdefault(_folded(secret), kind)
         # The longest first: one may be a part of another.
         words = sorted(self._known, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(_anywhere, words))) if words else None
+        self._pattern = re.compile("|".join(map(_anywhere, words)), re.IGNORECASE | re.ASCII) if words else None
 
     def learn(self, texts: Iterable[str]) -> None:
         """Know the serials that texts name as such, to mask them where they stand without saying so."""
@@ -61,7 +61,7 @@ class Redactor:
         """Mask what is known. For what we wrote ourselves, where every number is a measurement."""
         if self._pattern is None:
             return text
-        return self._pattern.sub(lambda match: self._place(self._known[match[0]], match[0]), text)
+        return self._pattern.sub(lambda match: self._place(self._known[_folded(match[0])], match[0]), text)
 
     def text(self, text: str) -> str:
         """Mask everything that is somebody's in a text of any number of lines."""
@@ -87,7 +87,7 @@ class Redactor:
 
     def _place(self, kind: str, secret: str) -> str:
         self.counts[kind] += 1
-        key = (kind, secret)
+        key = (kind, _folded(secret).replace("-", ":") if kind == "mac" else _folded(secret))
         if key not in self._places:
             self._last[kind] += 1
             self._places[key] = f"<{kind}-{self._last[kind]}>"
@@ -141,7 +141,7 @@ class Redactor:
                 return line
             return _with(line, private, self._place(kind_of_value, secret))
         for serial in serials_in(line):
-            if serial not in self._known:
+            if _folded(serial) not in self._known:
                 line = line.replace(serial, self._place("serial", serial))
         for kind in KINDS:
             if kind.needle in line and not (version and kind.name == "ip"):
@@ -187,6 +187,11 @@ def redacted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def serials_of(properties: Mapping[str, str], *known: str) -> list[str]:
     """Return a phone's serials: those known and those in its properties."""
     return [*known, *(value for key, value in properties.items() if key.endswith("serialno"))]
+
+
+def _folded(secret: str) -> str:
+    """Return a secret as it is compared: logs write the same one in capitals and in small letters."""
+    return "".join(char.lower() if char.isascii() else char for char in secret)
 
 
 def _anywhere(secret: str) -> str:

@@ -23,7 +23,7 @@ PATH = "/system/bin:/vendor/bin"
 # fmt: off
 APPLETS = (
     "[", "awk", "base64", "basename", "bc", "bzcat", "bzip2", "cal", "cat", "chgrp", "chmod", "chown", "chrt",
-    "cksum", "clear", "cmp", "comm", "cp", "cpio", "cut", "date", "dd", "df", "diff", "dirname",
+    "cksum", "clear", "cmp", "comm", "cp", "cpio", "cut", "date", "dd", "df", "diff", "dirname", "dmesg",
     "dos2unix", "du", "echo", "egrep", "env", "expand", "expr", "fallocate", "false", "fgrep", "file", "find",
     "flock", "fmt", "free", "getconf", "grep", "groups", "gunzip", "gzip", "head", "hostname", "hwclock", "iconv",
     "id", "ifconfig", "inotifyd", "ionice", "iorenice", "kill", "killall", "ln", "logname", "ls", "lsof", "lspci",
@@ -270,10 +270,6 @@ def system_files(props: Mapping[str, str], python_argv: str, python_path: str) -
     lines = "".join(f"{key}={value}\n" for key, value in props.items())
     yield Node("/system/build.prop", lines.encode())
     yield Node("/system/bin/getprop", _GETPROP.encode(), mode=0o555)
-    # As on phones that people buy: the kernel's log is not for the shell, and this PC's is nobody's there.
-    yield Node(
-        "/system/bin/dmesg", b"#!/system/bin/sh\necho 'dmesg: klogctl: Permission denied' >&2\nexit 1\n", mode=0o555
-    )
     yield Node("/system/bin/getenforce", b"#!/system/bin/sh\necho Enforcing\n", mode=0o555)
     wrapper = f'#!/system/bin/sh\nPYTHONPATH={python_path} exec {python_argv} -s -B "$@"\n'
     yield Node("/system/bin/python3", wrapper.encode(), mode=0o555)

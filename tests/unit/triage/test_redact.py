@@ -76,6 +76,8 @@ def test_it_is_masked(text: str, masked: str) -> None:
         "mono_ns=1719839201123456789 lat=12.345 ms",
         "/sdcard/Android/data/com.example/files/a.txt",
         "logcat -s lowmemorykiller, serial port, the usb device",
+        "'org/device_name/device_name:12/X', /data/data/com.example/files/home/build/x.so",
+        '"begun_ns\\": 46217292118903, x_bytes=12345678901234',
         "13 digits 1234567890123 and 1.23456789012345678",
         "SSID: <unknown ssid>, id 550e8400-e29b-41d4-a716-446655440000",
     ],
@@ -107,6 +109,13 @@ def test_one_secret_has_one_placeholder_in_all_texts_and_two_have_two() -> None:
     assert redactor.text("R58N12ABCDE 10.0.0.1:5 10.0.0.2:5") == "<serial-1> <ip-1>:5 <ip-2>:5"
     assert redactor.text("10.0.0.2:9 [ro.boot.serialno]: R58N12ABCDE") == "<ip-2>:9 [ro.boot.serialno]: <serial-1>"
     assert redactor.told() == ["ip: 3", "serial: 2"]
+
+
+def test_capitals_and_dashes_make_no_other_secret() -> None:
+    redactor = Redactor(["R58N12ABCDE"])
+    assert redactor.text("r58n12abcde R58N12ABCDE 0A:1B:2C:3D:4E:5F 0a-1b-2c-3d-4e-5f") == (
+        "<serial-1> <serial-1> <mac-1> <mac-1>"
+    )
 
 
 def test_json_stays_json_with_its_numbers_and_its_layout() -> None:
