@@ -9,7 +9,8 @@ import csv
 import io
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +80,30 @@ def is_wanted(objections: Sequence[Objection]) -> bool:
     reason = objections[0].reason
     failed = reason.verdict is Verdict.FAILED and reason.fault is Fault.PRODUCT
     return failed or reason in _EXPLAINED_BY_LOGS
+
+
+def record_with_bundle(
+    account: Account, objections: Sequence[Objection], say: Callable[[str], None], *, is_android: bool
+) -> CellRecord:
+    """Return a cell's record, with a crash bundle beside it where logs matter."""
+    if account.raw is not None and is_wanted(objections):
+        say("collecting what the phone tells of the failure")
+        with _without_harm(account.phone.name):
+            account.crash = collect(account, is_android=is_android)
+    record = account.record(objections)
+    if account.crash is not None:
+        with _without_harm(account.phone.name):
+            account.crash.write(record)
+    return record
+
+
+@contextmanager
+def _without_harm(phone: str) -> Iterator[None]:
+    """Keep a verdict from our own bugs in what only explains it."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001  what went wrong with the cell is known, and stays its verdict
+        phone_logger(__name__, phone).exception("the crash bundle is not whole")
 
 
 def collect(account: Account, *, is_android: bool) -> Crash:

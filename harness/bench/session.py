@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.bench.account import Account
 from harness.bench.attempt import Attempt, Say
 from harness.bench.bandwidth import Bandwidth, measure_bandwidth
 from harness.bench.context import RunContext
-from harness.bench.crash import collect, is_wanted
+from harness.bench.crash import record_with_bundle
 from harness.bench.evidence import Objection
 from harness.bench.lease import Keeper
 from harness.bench.leave import leave_as_found
@@ -135,24 +134,7 @@ class PhoneSession:
         return result
 
     def _record(self, account: Account, objections: list[Objection]) -> CellRecord:
-        """Return the record, with a crash bundle beside where logs matter."""
-        if account.raw is not None and is_wanted(objections):
-            self.say("collecting what the phone tells of the failure")
-            with self._without_harm():
-                account.crash = collect(account, is_android=self._is_android)
-        result = account.record(objections)
-        if account.crash is not None:
-            with self._without_harm():
-                account.crash.write(result)
-        return result
-
-    @contextmanager
-    def _without_harm(self) -> Iterator[None]:
-        """Keep a verdict from our own bugs in what only explains it."""
-        try:
-            yield
-        except Exception:  # noqa: BLE001  what went wrong is known, and stays the product's fault
-            _log.exception("[%s] the crash bundle is not whole", self.phone.name)
+        return record_with_bundle(account, objections, self.say, is_android=self._is_android)
 
     def _doubt(self, record: CellRecord) -> None:
         """Have the payloads of a cell looked at whole before the next, if they may be what went wrong."""

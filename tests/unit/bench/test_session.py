@@ -299,7 +299,7 @@ def test_our_own_bug_in_the_bundle_changes_no_verdict(
         raise KeyError("bug")
 
     if broken == "collect":
-        monkeypatch.setattr(bench_session, "collect", fails)
+        monkeypatch.setattr("harness.bench.crash.collect", fails)
     else:
         monkeypatch.setattr("harness.bench.crash.Crash.write", fails)
     assert session(make.run(b"", b"", exit_code=None, signal=11)).run().reason == "crash"

@@ -78,6 +78,7 @@ def test_it_is_masked(text: str, masked: str) -> None:
         "logcat -s lowmemorykiller, serial port, the usb device",
         "'org/device_name/device_name:12/X', /data/data/com.example/files/home/build/x.so",
         '"begun_ns\\": 46217292118903, x_bytes=12345678901234',
+        "layer serial=1234 of pid 1234, serial: 0x12345678, serial number, device 'null', serial: UNKNOWN",
         "13 digits 1234567890123 and 1.23456789012345678",
         "SSID: <unknown ssid>, id 550e8400-e29b-41d4-a716-446655440000",
     ],
