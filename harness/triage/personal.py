@@ -54,7 +54,7 @@ _LARGEST_OF_VERSION = 31
 _FIRST_GROUP = re.compile(r"(?:[23][0-9a-f]{3}|f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]|ff0[0-9a-f]|64):", re.IGNORECASE)
 _GROUPS = 8
 _FEWEST_OF_TELEPHONE = 9
-_SHORTEST_SERIAL, _SHORTEST_PLAIN_SERIAL = 6, 8
+_SHORTEST_SERIAL, _SHORTEST_OF_DIGITS = 6, 8
 
 
 def is_ipv4(match: re.Match[str]) -> bool:
@@ -174,8 +174,6 @@ def serials_in(line: str) -> list[str]:
 
 def _is_like_a_serial(word: str) -> bool:
     """Words of prose, addresses and small numbers are none, e.g. ``serial=12``: those would be masked everywhere."""
-    if len(word) < _SHORTEST_SERIAL or word.startswith("0x"):
+    if len(word) < (_SHORTEST_OF_DIGITS if word.isdigit() else _SHORTEST_SERIAL) or word.startswith("0x"):
         return False
-    if word.isdigit() or word.isupper():
-        return len(word) >= _SHORTEST_PLAIN_SERIAL or not (word.isdigit() or word.isalpha())
     return any(char.isdigit() for char in word)
