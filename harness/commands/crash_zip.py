@@ -13,7 +13,7 @@ from harness.core.errors import HostError
 from harness.core.reasons import Fault, Verdict
 from harness.report.besides import deciding, known_cause
 from harness.report.cells import pytest_id
-from harness.report.text import one_line, visible
+from harness.report.text import one_line, plural, visible
 from harness.store.head import RunInfo
 from harness.store.runfolder import write_atomically
 from harness.store.schema import CellRecord
@@ -186,7 +186,7 @@ def _readme(
         f"# {one_line(record.reason or record.verdict.value)} on {one_line(phone.model or 'an unknown phone')}",
         "",
         f"- what: {one_line(says)}. {one_line(record.detail)}",
-        f"- where: {_text(config.backend)}, {config.threads} threads, precision {_text(config.precision)}, "
+        f"- where: {_text(config.backend)}, {plural(config.threads, 'thread')}, precision {_text(config.precision)}, "
         f"{config.prompt_tokens} prompt and {config.generate_tokens} generated tokens",
         f"- engine: {_text(bundle.engine)} {_text(bundle.engine_version or '(it did not say its version)')}, "
         f"bundle {_text(bundle.name)} {bundle.hash[:12]}, runner {_text(bundle.runner)}",
