@@ -69,6 +69,12 @@ VERBS = (
         "Example: adb logcat -b all -d | mnn-farm triage - run.log",
     ),
     Verb(
+        "crash",
+        "harness.commands.crash:crash",
+        "Pack all that is known of a failed cell into one zip: logs, crash, facts, hashes, the command, the findings.",
+        "Example: mnn-farm crash reports/20260101-120000-ab12 3fa9 --redact",
+    ),
+    Verb(
         "diff",
         "harness.commands.diff:diff",
         "Say what differs between two phones, or two cells of runs, that could matter; what explains a failure first.",

@@ -14,12 +14,13 @@ import harness
 from harness.bench import record as make
 from harness.bench.backend import backend_proof
 from harness.bench.context import RunContext, cell_config, cell_id_of
+from harness.bench.crash import Crash, Ran
 from harness.bench.evidence import Evidence, Objection
 from harness.bench.fit import remarks_on_engine
 from harness.bench.heat import thermal_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.said import output_of
-from harness.bench.triaged import triaged
+from harness.bench.triaged import texts_of, triaged
 from harness.core.errors import FarmError
 from harness.core.ids import iso, utc_now
 from harness.core.reasons import Fault, Verdict
@@ -39,6 +40,8 @@ class Account:
         raw: the folder of raw output, once something was run.
         evidence: what the run left, once it ended.
         notes: what happened besides and does not decide, e.g. that the phone was lost and came back.
+        ran: what was done on the phone, for who wants to repeat it.
+        crash: what was collected when it went wrong.
     """
 
     phone: ConnectedPhone
@@ -47,6 +50,8 @@ class Account:
     raw: Path | None = None
     evidence: Evidence | None = None
     notes: list[Finding] = field(default_factory=list)
+    ran: Ran = field(default_factory=Ran)
+    crash: Crash | None = None
     started: datetime = field(default_factory=utc_now)
 
     def __post_init__(self) -> None:
@@ -131,7 +136,7 @@ class Account:
         """Return what the logs say about a fault of the product."""
         if decisive is None or self.evidence is None or decisive.reason.fault is not Fault.PRODUCT:
             return ()
-        return triaged(self.evidence)
+        return self.crash.causes if self.crash is not None else triaged(texts_of(self.evidence))
 
     def _remarks(self) -> tuple[Finding, ...]:
         if self.evidence is None:

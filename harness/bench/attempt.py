@@ -18,6 +18,7 @@ from harness.bench.bandwidth import Bandwidth
 from harness.bench.cold import cache_grew, cold_order, cold_spec, read_cold, start_cold, wants_cold_start
 from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
+from harness.bench.crash import Ran
 from harness.bench.evidence import ColdStart, Evidence, Objection
 from harness.bench.limits import Limits, limits_of
 from harness.bench.phone import ConnectedPhone
@@ -148,6 +149,7 @@ class Attempt:
         account, session = self._account, self._session
         session.make_ready(account)
         order = self._order()
+        account.ran = Ran(order)
         with turn(self._phone.endpoint.contention_group, self._phone.name, session.say):
             cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
@@ -277,6 +279,7 @@ class Attempt:
         supervised = Supervised(self._phone.transport, self._phone.probe, session.ladder, spec)
         (raw / "command.json").write_text(json.dumps({"argv": step.argv, "cell": account.cell.label}, indent=1))
         over = False
+        account.ran.steps.append(step)
         try:
             with (raw / "events.jsonl").open("wb") as events:
                 self._runs[step.name] = supervised.run(on_event=self._watching(), keep_raw=events)
@@ -338,7 +341,9 @@ class Attempt:
     def _with_phone_log(self, evidence: Evidence, reader: LogReader, order: Order) -> Evidence:
         """Add the phone's log over the time of the run. Of one that ended well only what speaks of it is kept."""
         self._session.say("reading the phone's log")
-        log, well = reader.read(), ended_well(evidence.run)
+        well = ended_well(evidence.run)
+        log = reader.read(sign=not well)
+        self._account.ran.log = log
         pids = {name: run.start.pid for name, run in self._runs.items() if run.start is not None and run.start.pid}
         kept = worth_keeping(log.lines, {*evidence.pids, *pids.values()}) if well else log.lines
         if kept and self._account.raw is not None:

@@ -1,13 +1,15 @@
 """What the phone's own log says of the time of a run: the engine's words, and whom the phone killed for memory.
 
-Engines built with MNN_USE_LOGCAT print there instead of to stderr. A log is read from its own newest line before the
-run, not from a time: phones' clocks jump. The parsers are pure.
+Engines built with MNN_USE_LOGCAT print there instead of to stderr. A log is read from a line in it, not from a time:
+phones' clocks jump. Where the phone has a ``log`` that line is our own, so that a buffer that went round is noticed by
+its absence; else it is the newest one before the run. The parsers are pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+import secrets
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from harness.core.deadline import Deadline
@@ -18,6 +20,11 @@ from harness.core.transport import Transport
 READ_S = 20.0
 NOT_READ = "the phone's log was not read"
 _LAST_LINES = "3000"
+MARK_TAG = "mnn-farm"
+# Others may write between our own line and the look at it.
+_TAIL = "8"
+# $1 is our line; what follows is the reading, whose exit code this has. A phone without `log` goes on without the line.
+_SIGN = f'log -p i -t {MARK_TAG} "$1" 2>/dev/null; shift; exec "$@"'
 # lmkd's (Android 9 and later), the old kernel driver's, and the kernel's own words for a process killed for memory.
 _KILLED = re.compile(
     rb"lowmemorykiller\s*(?:\(\s*\d+\))?: Kill(?:ing)? '(?P<app>[^']*)' \((?P<lmkd>\d+)\)"
@@ -39,11 +46,17 @@ _ENGINE_TAG = b"mnn"
 class PhoneLog:
     """A phone's log over the time of a run, oldest line first.
 
-    ``gap`` says why it cannot tell everything of that time, ``""`` if it can.
+    ``gap`` says why it cannot tell everything of that time, ``""`` if it can. ``mark`` is the line it is read from, of
+    which ``signed`` says that we wrote it and ``rolled`` that it was lost again; ``ended`` is whether it has our line
+    of the run's end.
     """
 
     lines: bytes = b""
     gap: str = NOT_READ
+    mark: bytes = b""
+    signed: bool = False
+    ended: bool = False
+    rolled: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,18 +76,23 @@ class LogReader:
         self._sdk = sdk
         self._buffers: tuple[str, ...] = ("-b", "all")
         self._mark: bytes | None = None
+        self._signed = False
+        self._word = secrets.token_hex(6)
 
     def begin(self) -> None:
-        """Remember the newest line, from which :meth:`read` reads on."""
-        newest = self._ask("-t", "1")
+        """Write a line of ours into the log, from which :meth:`read` reads on; else remember the newest line."""
+        newest = self._ask("-t", _TAIL, sign=f"begin {self._word}")
         if newest is not None:
             lines = [line for line in newest.splitlines() if _stamp_of(line) is not None]
-            self._mark = lines[-1] if lines else b""
+            ours = [line for line in lines if line.rstrip().endswith(f": begin {self._word}".encode())]
+            self._signed = bool(ours)
+            self._mark = (ours or lines or [b""])[-1]
 
-    def read(self) -> PhoneLog:
-        """Return the log since :meth:`begin`."""
+    def read(self, *, sign: bool = False) -> PhoneLog:
+        """Return the log since :meth:`begin`; with ``sign`` a line of ours is written first, to show the run's end."""
         stamp = _stamp_of(self._mark) if self._mark else None
-        said = self._ask("-t", stamp.decode()) if stamp is not None else None
+        end = f"end {self._word}" if sign and self._signed else None
+        said = self._ask("-t", stamp.decode(), sign=end) if stamp is not None else None
         if said is None:  # Android before 5 counts lines only
             said = self._ask("-t", _LAST_LINES)
         if said is None:
@@ -82,18 +100,20 @@ class LogReader:
         if self._mark is None:
             return PhoneLog(said, "where the run begins in the phone's log is not known")
         lines, rolled = since(said, self._mark)
+        gap = ""
         if rolled:
-            return PhoneLog(lines, "the phone's log was full and had lost the run's begin")
-        if (self._sdk or _LMKD_SINCE_SDK) < _LMKD_SINCE_SDK and b"beginning of kernel" not in said:
-            return PhoneLog(lines, "before Android 9 the kernel's log tells it, which this phone does not show")
-        return PhoneLog(lines, "")
+            gap = "the phone's log was full and had lost the run's begin"
+        elif (self._sdk or _LMKD_SINCE_SDK) < _LMKD_SINCE_SDK and b"beginning of kernel" not in said:
+            gap = "before Android 9 the kernel's log tells it, which this phone does not show"
+        ended = f": end {self._word}".encode() in lines
+        return PhoneLog(lines, gap, self._mark, self._signed, ended, rolled)
 
-    def _ask(self, *how: str) -> bytes | None:
+    def _ask(self, *how: str, sign: str | None = None) -> bytes | None:
         """Ask for a part of the log. Old phones do not know ``-b all``: they show their default buffers."""
         deadline = Deadline(READ_S, "reading the phone's log", self._transport.name)
         try:
             for buffers in dict.fromkeys((self._buffers, ())):
-                argv = ["logcat", "-d", "-v", "threadtime", *buffers, *how]
+                argv = _signed(["logcat", "-d", "-v", "threadtime", *buffers, *how], sign)
                 result = self._transport.shell(argv, deadline=deadline)
                 if result.exit_code == 0:
                     self._buffers = buffers
@@ -101,6 +121,10 @@ class LogReader:
         except PhoneError as error:
             phone_logger(__name__, self._transport.name).warning("the phone's log could not be read: %s", error)
         return None
+
+
+def _signed(argv: Sequence[str], sign: str | None) -> list[str]:
+    return list(argv) if sign is None else ["sh", "-c", _SIGN, "sh", sign, *argv]
 
 
 def since(log: bytes, mark: bytes) -> tuple[bytes, bool]:
@@ -137,6 +161,12 @@ def _stamp_of(line: bytes) -> bytes | None:
 def memory_kill(log: bytes, pid: int) -> str | None:
     """Return the line in which the phone says that it killed process ``pid`` for want of memory."""
     return next((kill.line for kill in reversed(_kills(log)) if kill.pid == pid), None)
+
+
+def writer_of(line: bytes) -> int | None:
+    """Return the process that wrote a line of a log, ``None`` for what is no such line."""
+    match = _LINE.match(line)
+    return None if match is None else int(match["pid"] or match["pid2"])
 
 
 def killed_apps(log: bytes, ours: Collection[int]) -> tuple[Kill, ...]:

@@ -11,6 +11,7 @@ from harness.bench.account import Account
 from harness.bench.attempt import Attempt, Say
 from harness.bench.bandwidth import Bandwidth, measure_bandwidth
 from harness.bench.context import RunContext
+from harness.bench.crash import record_with_bundle
 from harness.bench.evidence import Objection
 from harness.bench.lease import Keeper
 from harness.bench.leave import leave_as_found
@@ -107,14 +108,14 @@ class PhoneSession:
             if self.gone is not None:
                 raise FarmError(f"{self.phone.name} was given up: {self.gone.message}", reason=Reason.PHONE_GONE)
             objections = Attempt(self, account).run()
-            result = account.record(objections)
+            result = self._record(account, objections)
         except PhoneGoneError as error:
             self.gone = error
             _log.warning("[%s] %s: %s", self.phone.name, cell.label, error)
             result = account.record([Objection(error.reason, str(error))])
         except FarmError as error:
             _log.info("[%s] %s: %s", self.phone.name, cell.label, error)
-            result = account.record([Objection(error.reason, str(error))])
+            result = self._record(account, [Objection(error.reason, str(error))])
         except Exception as error:  # noqa: BLE001  our own bug costs one cell, not the night: it is recorded as ours
             _log.exception("[%s] %s", self.phone.name, cell.label)
             # Perhaps it was over this very evidence.
@@ -131,6 +132,9 @@ class PhoneSession:
         self._doubt(result)
         self._tripped = result.why is Reason.THERMAL_TRIP
         return result
+
+    def _record(self, account: Account, objections: list[Objection]) -> CellRecord:
+        return record_with_bundle(account, objections, self.say, is_android=self._is_android)
 
     def _doubt(self, record: CellRecord) -> None:
         """Have the payloads of a cell looked at whole before the next, if they may be what went wrong."""

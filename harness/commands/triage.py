@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -17,6 +17,8 @@ from harness.commands.triage_judge import judged_entries
 from harness.core.errors import ConfigError
 from harness.triage.entry import printable
 from harness.triage.finding import Finding, worst
+from harness.triage.parcel import MANIFEST, Contents, contents_of
+from harness.triage.readers.crash import Frame
 from harness.triage.redact import redacted
 from harness.triage.symbols import Symbols
 from harness.triage.triage import Source, triage
@@ -25,6 +27,7 @@ _NAME = "stdin"
 # In a bugreport or a crash bundle; what else is in there is no text of a failure.
 _TEXTS = (".txt", ".log", ".jsonl", ".stderr", ".stdout")
 _MOST_MEMBERS = 200
+_MOST_MANIFEST_BYTES = 4 << 20
 
 
 def triage_files(
@@ -44,9 +47,10 @@ def triage_files(
 
     All files are read as one case. Exit status 0: nothing of severity error; 1: an error was found.
     """
-    sources = [source for name in files for source in _sources(name)]
     try:
-        findings = triage(sources, None, (judged_entries,), None if symbols is None else Symbols(symbols).name)
+        sources = [source for name in files for source in _sources(name)]
+        namer = Symbols(symbols).name if symbols is not None else _named_in(files)
+        findings = triage(sources, None, (judged_entries,), namer)
     except OSError as error:
         name = error.filename or "an input"
         raise ConfigError(f"{name} cannot be read ({error.strerror})", remedy="check it") from None
@@ -86,15 +90,35 @@ class _Stdin(AbstractContextManager[BinaryIO]):
 
 
 def _members(path: Path) -> Iterator[Source]:
-    """Yield the texts of a zip: a bugreport, a crash bundle, a folder of logs."""
+    """Yield the texts of a zip: a bugreport, a folder of logs; of a crash bundle what its manifest calls evidence."""
+    bundle = _bundle(path)
     with zipfile.ZipFile(path) as archive:
         names = [
             info.filename
             for info in archive.infolist()
             if not info.is_dir() and (info.filename.endswith(_TEXTS) or "tombstone" in info.filename)
         ]
+        if bundle is not None:
+            there = set(archive.namelist())
+            names = [name for name in bundle.evidence if name in there]
     for name in names[:_MOST_MEMBERS]:
         yield Source(f"{path.name}!{printable(name)}", lambda name=name: io.BufferedReader(_open(path, name)))  # type: ignore[misc]
+
+
+def _bundle(path: Path) -> Contents | None:
+    """Return what the manifest of a crash bundle says, ``None`` for any other zip."""
+    with zipfile.ZipFile(path) as archive:
+        if MANIFEST not in archive.namelist() or archive.getinfo(MANIFEST).file_size > _MOST_MANIFEST_BYTES:
+            return None
+        return contents_of(archive.read(MANIFEST))
+
+
+def _named_in(files: Sequence[str]) -> Callable[[Frame], str | None] | None:
+    """Return what names frames as they were named when a crash bundle was collected."""
+    paths = [Path(name) for name in files if name != "-"]
+    bundles = [bundle for path in paths if zipfile.is_zipfile(path) and (bundle := _bundle(path)) is not None]
+    functions = {frame: function for bundle in bundles for frame, function in bundle.functions.items()}
+    return Contents((), functions).name if functions else None
 
 
 def _open(path: Path, name: str) -> io.RawIOBase:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebackNative
 
-from harness.core.reasons import ExitStatus, Outcome, Reason
+from harness.core.reasons import ExitStatus, Fault, Outcome, Reason
 from harness.report.advice import ADVICE, WHOSE
 from harness.report.besides import as_lines, beside, deciding, known_cause
 from harness.report.text import one_line
@@ -62,6 +62,8 @@ def long_message(record: CellRecord) -> str:
     lines.append(f"  do:       {ADVICE[why] if known is None else one_line(known.advice)}")
     if record.raw is not None:
         lines.append(f"  raw:      {record.raw} in the run folder")
+        if record.fault is Fault.PRODUCT:
+            lines.append(f"  bundle:   mnn-farm crash RUN {record.cell_id[:12]} --redact")
     return "\n".join(lines)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import HostError, PhoneError
 from harness.core.ids import utc_now
 from harness.phone.getprop import parse_getprop
-from harness.selfcheck.redact import Redactor, serials_in
 from harness.selfcheck.subject import Subject
+from harness.triage.parcel import Member, redact_members, zipped
+from harness.triage.redact import Redactor, serials_of
 
 # In these stands nothing of anybody's, and their long numbers are masks and counts.
 _PLAIN = {
@@ -66,23 +66,18 @@ def write_parcel(
         HostError: it cannot be written here.
     """
     properties = parse_getprop(collected.get("getprop.txt", b""))
-    redactor = Redactor(serials_in(properties, subject.serial))
-    files = {f"raw/{name}": _apply(redactor.names, content) for name, content in subject.raw.items()}
+    redactor = Redactor(serials_of(properties, subject.serial))
+    members = [Member(f"raw/{name}", content, "a run's events", ours=True) for name, content in subject.raw.items()]
     for name, content in collected.items():
-        files[name] = _apply(redactor.names if name in _PLAIN else redactor.everything, content)
-    files["facts.json"] = redactor.names(json.dumps(facts, indent=1)).encode()
-    files["results.json"] = redactor.names(json.dumps(document, indent=1)).encode()
-    files["redacted.txt"] = "".join(f"{line}\n" for line in redactor.told()).encode()
+        members.append(Member(name, content, "the phone", ours=name in _PLAIN))
+    members.append(Member("facts.json", json.dumps(facts, indent=1).encode(), "the phone's facts", ours=True))
+    members.append(Member("results.json", json.dumps(document, indent=1).encode(), "what was found", ours=True))
+    members = redact_members(members, redactor)
+    told = redactor.told()
+    members.append(Member("redacted.txt", "".join(f"{line}\n" for line in told).encode(), "what was masked", ours=True))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in sorted(files.items()):
-                archive.writestr(name, content)
+        path.write_bytes(zipped(sorted(members, key=lambda member: member.name)))
     except OSError as error:
         raise HostError(f"{path} cannot be written ({error})", remedy="choose another place with --out") from error
-    return redactor.told()
-
-
-def _apply(redact: Callable[[str], str], content: bytes) -> bytes:
-    text = redact(content.decode("utf-8", "surrogateescape"))
-    return text.encode("utf-8", "surrogateescape")
+    return told

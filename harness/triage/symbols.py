@@ -50,7 +50,10 @@ class Symbols:
 
     def _table(self, path: Path) -> tuple[list[int], list[tuple[int, str]]]:
         if path not in self._tables:
-            found = _functions(path)
+            try:
+                found = _functions(path)
+            except (ELFError, OSError, ValueError, KeyError):  # a broken file names nothing
+                found = []
             self._tables[path] = ([start for start, _, _ in found], [(size, name) for _, size, name in found])
         return self._tables[path]
 

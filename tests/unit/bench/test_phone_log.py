@@ -12,6 +12,7 @@ from harness.bench.phone_log import (
     memory_kill,
     since,
     worth_keeping,
+    writer_of,
 )
 from harness.core.errors import PhoneLostError
 from harness.core.transport import ShellResult
@@ -101,7 +102,7 @@ class Phone:
         self.asked: list[list[str]] = []
 
     def shell(self, argv: list[str], **_: object) -> ShellResult:
-        self.asked.append(argv[4:])
+        self.asked.append(argv[argv.index("threadtime") + 1 :])
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -124,15 +125,15 @@ def read(sdk: int, *answers: ShellResult | Exception) -> tuple[PhoneLog, list[li
 
 def test_the_log_is_read_from_its_newest_line_before_the_run() -> None:
     log, asked = read(34, said(b"--------- beginning of main\n" + MARK), said(MARK + NEW))
-    assert log == PhoneLog(NEW, "")
-    assert asked == [["-b", "all", "-t", "1"], ["-b", "all", "-t", "06-01 09:59:59.500"]]
+    assert log == PhoneLog(NEW, "", mark=MARK.rstrip())
+    assert asked == [["-b", "all", "-t", "8"], ["-b", "all", "-t", "06-01 09:59:59.500"]]
 
 
 def test_old_phones_know_neither_all_buffers_nor_times_nor_show_the_kernels_log() -> None:
     log, asked = read(19, REFUSED, said(MARK), REFUSED, said(OLD + MARK + NEW))
     assert log.lines == NEW
     assert log.gap == "before Android 9 the kernel's log tells it, which this phone does not show"
-    assert asked == [["-b", "all", "-t", "1"], ["-t", "1"], ["-t", "06-01 09:59:59.500"], ["-t", "3000"]]
+    assert asked == [["-b", "all", "-t", "8"], ["-t", "8"], ["-t", "06-01 09:59:59.500"], ["-t", "3000"]]
 
 
 def test_an_old_phone_that_shows_the_kernels_log_tells_its_kills() -> None:
@@ -150,3 +151,51 @@ def test_a_phone_that_gives_no_log_costs_nothing_but_the_log(answer: Any) -> Non
 def test_a_log_whose_begin_is_not_known_is_evidence_of_our_own_process_only() -> None:
     log, _ = read(34, PhoneLostError("toy-1", "gone"), said(OLD + NEW))
     assert log == PhoneLog(OLD + NEW, "where the run begins in the phone's log is not known")
+
+
+class Signing(Phone):
+    """A phone with a `log`: its lines come back in the answers, where these have a place for them."""
+
+    def shell(self, argv: list[str], **how: object) -> ShellResult:
+        result = super().shell(argv, **how)
+        if argv[0] == "sh":
+            assert argv[2].startswith("log -p i -t mnn-farm ")
+            self.written = getattr(self, "written", b"") + ours(argv[4])
+        return ShellResult(0, result.stdout.replace(b"OURS\n", getattr(self, "written", b"")), b"")
+
+
+def ours(text: str) -> bytes:
+    return f"06-01 10:00:00.000  4000  4000 I mnn-farm: {text}\n".encode()
+
+
+def test_where_the_phone_has_a_log_the_run_is_what_stands_between_our_own_lines() -> None:
+    phone = Signing(said(OLD + MARK + b"OURS\n"), said(MARK + NEW + b"OURS\n"))
+    reader = LogReader(cast("Any", phone), 34)
+    reader.begin()
+    log = reader.read(sign=True)
+    begin, end = phone.written.splitlines()
+    assert (log.signed, log.ended, log.rolled, log.gap) == (True, True, False, "")
+    assert (log.mark, log.lines) == (begin, end + b"\n"), "what came before our line is not of the run"
+
+
+def test_that_our_line_is_gone_again_shows_that_the_log_went_round() -> None:
+    phone = Signing(said(MARK + b"OURS\n"), said(NEW))
+    reader = LogReader(cast("Any", phone), 34)
+    reader.begin()
+    log = reader.read()
+    assert (log.signed, log.rolled, log.ended, log.lines) == (True, True, False, NEW)
+    assert log.gap == "the phone's log was full and had lost the run's begin"
+
+
+def test_a_log_that_does_not_show_our_line_is_read_from_its_newest_one() -> None:
+    phone = Signing(said(MARK), said(MARK + NEW))
+    reader = LogReader(cast("Any", phone), 34)
+    reader.begin()
+    log = reader.read(sign=True)
+    assert (log.signed, log.rolled, log.mark, log.lines) == (False, False, MARK.rstrip(), NEW)
+
+
+def test_who_wrote_a_line_is_read_in_every_format() -> None:
+    assert writer_of(MARK) == 12
+    assert writer_of(b"I/lowmemorykiller(  411): x") == 411
+    assert writer_of(b"--------- beginning of main") is None

@@ -278,6 +278,33 @@ def test_the_cause_that_the_logs_show_stands_behind_what_decided(make: ModuleTyp
     assert (cause.code, cause.severity) == ("missing_shared_library", "info")
 
 
+def test_a_failure_leaves_a_crash_bundle(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(b"", b"segfault\n", exit_code=None, signal=11))
+    record = here.run()
+    told = json.loads((here.folder.path / record.raw / "crash" / "crash.json").read_bytes())
+    assert (told["reason"], told["attempt"], told["cell_id"]) == ("crash", 1, record.cell_id)
+    assert {"what": "dmesg", "why": "this is no Android phone"} in told["missing"]
+
+
+def test_an_ok_cell_leaves_no_crash_bundle(make: ModuleType, session: Callable[..., Any]) -> None:
+    here = session(make.run(make.lines(make.events())))
+    assert not (here.folder.path / here.run().raw / "crash").exists()
+
+
+@pytest.mark.parametrize("broken", ["collect", "write"])
+def test_our_own_bug_in_the_bundle_changes_no_verdict(
+    make: ModuleType, session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise KeyError("bug")
+
+    if broken == "collect":
+        monkeypatch.setattr("harness.bench.crash.collect", fails)
+    else:
+        monkeypatch.setattr("harness.bench.crash.Crash.write", fails)
+    assert session(make.run(b"", b"", exit_code=None, signal=11)).run().reason == "crash"
+
+
 def test_the_work_folder_is_fresh_and_removed_even_after_a_failure(session: Callable[..., Any]) -> None:
     here = session(ProbeError("toy-1", "what came is no event"))
     assert here.run().reason == "harness_error"
@@ -680,9 +707,7 @@ def test_after_every_run_on_android_its_log_is_read_and_only_what_speaks_of_it_i
 
     def shell(argv: list[str], **_: object) -> ShellResult:
         return (
-            ShellResult(0, logs.pop(0), b"")
-            if argv[0] == "logcat"
-            else type(here.transport).shell(here.transport, argv)
+            ShellResult(0, logs.pop(0), b"") if "logcat" in argv else type(here.transport).shell(here.transport, argv)
         )
 
     here.transport.shell = shell
@@ -723,7 +748,7 @@ def test_what_a_tool_says_in_the_phones_log_is_read_before_it_is_judged(
     logs = [begin, begin + said]
 
     def shell(argv: list[str], **_: object) -> ShellResult:
-        if argv[0] == "logcat":
+        if "logcat" in argv:
             return ShellResult(0, logs.pop(0), b"")
         return type(here.transport).shell(here.transport, argv)
 

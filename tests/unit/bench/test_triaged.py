@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from harness.bench.triaged import triaged
+from harness.bench.triaged import texts_of, triaged
 
 LINKER = b'CANNOT LINK EXECUTABLE "./farm_runner": library "libc++_shared.so" not found: needed by main executable\n'
 CRASH = """\
@@ -18,7 +18,7 @@ OURS, THEIRS = 7, 4242
 
 
 def test_what_the_linker_said_is_a_cause_with_what_to_do(make: ModuleType) -> None:
-    [found] = triaged(make.evidence(b"", stderr=LINKER))
+    [found] = triaged(texts_of(make.evidence(b"", stderr=LINKER)))
     assert (found.code, found.severity) == ("missing_shared_library", "info")
     assert "libc++_shared.so" in found.title
     assert found.evidence.startswith("stderr: CANNOT LINK EXECUTABLE")
@@ -29,10 +29,10 @@ def test_what_the_linker_said_is_a_cause_with_what_to_do(make: ModuleType) -> No
 def test_a_crash_in_the_phones_log_counts_where_it_is_ours(make: ModuleType) -> None:
     evidence = make.evidence(b"")
     assert evidence.pids == {OURS}
-    [found] = triaged(replace(evidence, phone_log=CRASH.format(pid=OURS).encode()))
+    [found] = triaged(texts_of(replace(evidence, phone_log=CRASH.format(pid=OURS).encode())))
     assert "libOpenCL_adreno.so" in found.evidence
-    assert triaged(replace(evidence, phone_log=CRASH.format(pid=THEIRS).encode())) == ()
+    assert triaged(texts_of(replace(evidence, phone_log=CRASH.format(pid=THEIRS).encode()))) == ()
 
 
 def test_logs_of_which_nothing_is_known_show_no_cause(make: ModuleType) -> None:
-    assert triaged(make.evidence(b"", stderr=b"all is well\n")) == ()
+    assert triaged(texts_of(make.evidence(b"", stderr=b"all is well\n"))) == ()

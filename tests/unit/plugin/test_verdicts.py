@@ -106,3 +106,28 @@ def test_a_cause_that_the_logs_show_is_told_with_its_own_advice() -> None:
         "  why:      Nobody pushed it.",
         "  do:       Push",
     ]
+
+
+@pytest.mark.parametrize(
+    ("why", "raw", "told"),
+    [
+        (Reason.CRASH, "raw/0123456789ab/1/", ["  bundle:   mnn-farm crash RUN 0123456789ab --redact"]),
+        (Reason.DEVICE_LOST, "raw/0123456789ab/1/", []),
+        (Reason.CRASH, None, []),
+    ],
+)
+def test_a_failure_of_the_product_that_ran_names_what_packs_a_bug_report(
+    why: Reason, raw: str | None, told: list[str]
+) -> None:
+    phone = SimpleNamespace(name="toy", model=None, serial="S1")
+    failed: Any = SimpleNamespace(
+        why=why,
+        reason=why.code,
+        fault=why.fault,
+        detail="x",
+        phone=phone,
+        raw=raw,
+        findings=(),
+        cell_id="0123456789abcdef",
+    )
+    assert [line for line in long_message(failed).splitlines() if "mnn-farm crash" in line] == told
