@@ -65,7 +65,7 @@ class Known(_Strict):
     def _says_which(self) -> Known:
         if (self.reason, self.phone, self.model, self.backend, self.detail) == (None,) * 5:
             raise ValueError(
-                f"{self.ticket} would match every failure; give it one of reason, phone, model, backend or detail"
+                f"it would match every failure ({self.ticket}); give it one of reason, phone, model, backend or detail"
             )
         return self
 

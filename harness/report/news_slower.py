@@ -8,6 +8,7 @@ The bound is what hardly one of so many reaches by chance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from harness.store.schema import CellRecord
 # Loss of speed that the whole interval must be beyond. With shifts between runs of 3 % and repeats that spread by
 # 5 %, fewer than one run of 200 unchanged cells in twenty is red (simulated in the tests).
 SLOWER_BOUND: Final = 0.15
+_LOG_BOUND: Final = math.log(1 - SLOWER_BOUND)
 # A first token that comes later by less than this is noticed by nobody.
 NOTICED_MS: Final = 50.0
 # Starts that are further apart in temperature than this are not compared.
@@ -70,6 +72,8 @@ def _warmer(before: Timings, now: Timings) -> bool:
 
 
 def _decode(before: Timings, now: Timings) -> str | None:
+    if _mean_log(now.decode_tps) - _mean_log(before.decode_tps) > _LOG_BOUND:  # no interval can be beyond it
+        return None
     change = change_of(before.decode_tps, now.decode_tps, bound=SLOWER_BOUND)
     if change.ratio is None or change.ci95 is None or change.ci95[1] >= 1 - SLOWER_BOUND:
         return None
@@ -78,6 +82,8 @@ def _decode(before: Timings, now: Timings) -> str | None:
 
 
 def _first_token(before: Timings, now: Timings) -> str | None:
+    if _mean_log(before.ttft_ms) - _mean_log(now.ttft_ms) > _LOG_BOUND:
+        return None
     change = change_of(before.ttft_ms, now.ttft_ms, bound=SLOWER_BOUND, higher_is_better=False)
     if change.ratio is None or change.ci95 is None or change.ci95[0] <= 1 / (1 - SLOWER_BOUND):
         return None
@@ -89,6 +95,10 @@ def _first_token(before: Timings, now: Timings) -> str | None:
 
 def _share(ratio: float, interval: tuple[float, float]) -> str:
     return f" ({ratio - 1:+.0%}, interval {interval[0] - 1:+.0%} to {interval[1] - 1:+.0%})"
+
+
+def _mean_log(values: Sequence[float]) -> float:
+    return math.fsum(map(math.log, values)) / len(values) if values else 0.0
 
 
 def _positive(values: Sequence[float | None]) -> tuple[float, ...]:
