@@ -77,6 +77,7 @@ class Run:
         members: ids of all phones that ever took part, in the order in which they came.
         notes: lines for people about what was found in the run folder.
         against: the run to compare with, ``None`` if there is none.
+        baseline: what workers need of it.
         passed_over: lines for people about runs that could not be compared with.
     """
 
@@ -89,6 +90,7 @@ class Run:
     members: tuple[str, ...]
     notes: tuple[str, ...] = ()
     against: Against | None = None
+    baseline: Baseline = field(default_factory=Baseline)
     passed_over: tuple[str, ...] = ()
 
     @property
@@ -105,6 +107,8 @@ class Run:
         ids = {bound.cell_id for bound in self.planned}
         self.against, notes = find_against(self.request.against or LAST, self.folder.path, ids)
         self.passed_over = tuple(notes)
+        if self.against is not None:
+            self.baseline = baseline_of(self.against, ids, self.shared_phones)
 
     @property
     def busy_phones(self) -> list[str]:
@@ -120,9 +124,7 @@ class Run:
     def worker_run(self, test_paths: Sequence[str]) -> WorkerRun:
         """Return what workers need; ``test_paths`` is what they collect."""
         phones = {phone.name: phone for phone in self.fleet.phones}
-        ids = {bound.cell_id for bound in self.planned}
-        baseline = baseline_of(self.against, ids, self.shared_phones) if self.against is not None else Baseline()
-        return WorkerRun(self.context, phones, self.cells, tuple(test_paths), self.request.stop_at, baseline)
+        return WorkerRun(self.context, phones, self.cells, tuple(test_paths), self.request.stop_at, self.baseline)
 
 
 def cell_ids(request: Request, phone_id: str, target: Target, clusters: Iterable[Any] = ()) -> list[str]:
