@@ -29,8 +29,9 @@ _FIGURES: Final = 12
 _CELLS_NAMED: Final = 30
 _DETAILS: Final = 60
 _WIDTH: Final = 200
-# Harmless are letters, digits and these; a colon and a full stop only where they cannot be part of an address.
-_SPECIAL: Final = re.compile(r"[^\w\s,;()/%:.\-→·°—–…±]|_|:(?!\s|$)|\.(?!\d|\s|$)")
+# Harmless are letters, digits and these; a colon and a full stop where they cannot be part of an address, an underscore
+# within a word.
+_SPECIAL: Final = re.compile(r"[^\w\s,;()/%:.\-→·°—–…±_]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?!\s|$)|\.(?!\d|\s|$)")
 _LEFT_OUT: Final = "\n_The rest is in the run folder's report._\n"
 
 

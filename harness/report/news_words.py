@@ -217,7 +217,8 @@ def qa_lines(news: NewsFile, records: Sequence[CellRecord]) -> list[str]:
     troubles = [group for group in groups if group.reason]
     lines: list[str] = []
     for group in troubles[:_GROUPS_SHOWN]:
-        lines += [_line(group, compared=news.against is not None), f"         do: {group.do}"]
+        first_step = group.do.partition(". ")[0].removesuffix(".")
+        lines += [_line(group, compared=news.against is not None), f"         do: {first_step}"]
     if len(troubles) > _GROUPS_SHOWN:
         rest = troubles[_GROUPS_SHOWN:]
         cells = sum(len(group.cells) for group in rest)
@@ -240,7 +241,7 @@ def _line(group: Group, *, compared: bool) -> str:
     state = group.label(compared)
     ticket = f" [{group.ticket}]" if group.ticket is not None else ""
     words = f"; {group.words}" if group.words else ""
-    return f"  {state:<6} {group.whose}: {group.what} on {group.where}{ticket}{words}"
+    return f"  {state:<6} {group.whose}: {group.what}, {group.where}{ticket}{words}"
 
 
 def outcome_of_told(record: CellRecord, item: Told | None) -> Outcome:

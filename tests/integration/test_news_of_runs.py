@@ -144,7 +144,7 @@ def test_slower_and_no_longer_supported_are_red(farm: Farm, first: Outcome) -> N
     slow, lost = (
         next(line for line in worse.qa if word in line) for word in ("CPU slower", "OpenCL backend_not_built")
     )
-    assert slow.startswith("  NEW    the product: CPU slower on 1 cell on 1 phone (")
+    assert slow.startswith("  NEW    the product: CPU slower, 1 cell on 1 phone (")
     assert "; decode " in slow
     assert "with another device binaries than then" in slow
     assert "was ok, is unsupported now" in lost

@@ -47,3 +47,10 @@ def test_the_report_of_a_folder_has_the_news_told_there(make: ModuleType, parse,
     write_news(run, news([cell], [make.record()]))
     page = parse(write_report(run).read_text())
     assert page.one("section", id="news").one("table").all("tr")[1].one("th").text == "NEW"
+
+
+def test_commands_in_advice_are_set_as_code(make: ModuleType, parse) -> None:
+    cell = make.record(reason=Reason.DEVICE_LOST)
+    section = parse(report_html(make.info(), [cell], news=news([cell], []))).one("section", id="news")
+    assert [code.text for code in section.all("code")] == ["--resume", "mnn-farm devices history"]
+    assert "`" not in section.text

@@ -71,7 +71,7 @@ def test_red_names_the_product_first_and_counts_new_and_still(make: ModuleType) 
 def test_without_a_run_to_compare_with_nothing_is_called_new(make: ModuleType) -> None:
     cells = [make.record(reason=Reason.CRASH), make.record(threads=2)]
     assert said(cells) == ("red", "RED, at fault: the product (1 failed)")
-    assert qa_lines(news(cells), cells)[0] == "  FAILED the product: CPU crash on 1 cell on 1 phone (atlas)"
+    assert qa_lines(news(cells), cells)[0] == "  FAILED the product: CPU crash, 1 cell on 1 phone (atlas)"
 
 
 def test_the_lab_alone_clears_the_product(make: ModuleType) -> None:
@@ -111,9 +111,11 @@ def test_a_group_has_one_line_of_what_and_where_and_one_of_what_to_do(make: Modu
     cells = [make.record(name, backend="opencl", reason=Reason.OUTPUT_WRONG) for name in names]
     before = [make.record(name, backend="opencl") for name in names]
     assert qa_lines(news(cells, before), cells) == [
-        "  NEW    the product: OpenCL output_wrong on 4 cells on 4 phones (atlas, birch, cedar and 1 more); was ok",
-        f"         do: {ADVICE[Reason.OUTPUT_WRONG]}",
+        "  NEW    the product: OpenCL output_wrong, 4 cells on 4 phones (atlas, birch, cedar and 1 more); was ok",
+        "         do: Compare the text with the reference below; try precision high, then 8-bit weights",
     ]
+    [group] = groups_of(news(cells, before), cells)
+    assert group.do == ADVICE[Reason.OUTPUT_WRONG]
 
 
 def test_the_worst_comes_first(make: ModuleType) -> None:
