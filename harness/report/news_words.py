@@ -26,8 +26,13 @@ _NAME_WIDTH: Final = 40
 _BADGES: Final = {"new": "skipped", "still": "failed", "known": "rejected", "fixed": "ok", "gone": "unsupported"}
 # Groups of trouble that a terminal gets, each two lines.
 _GROUPS_SHOWN: Final = 4
-# pytest's own exit status for a run that somebody ended.
-_INTERRUPTED: Final = 2
+# What no record explains, by pytest's exit status.
+_WHY_RED: Final = {
+    1: "a test failed that no record explains (see above)",
+    2: "the run was cut short",
+    5: "no test was collected",
+    10: "the lab or this computer ended it (see above)",
+}
 
 
 @dataclass(frozen=True)
@@ -170,10 +175,8 @@ def qa_headline(news: NewsFile, records: Sequence[CellRecord]) -> Headline:
     against = f" · against run {one_line(news.against)}" if news.against is not None else ""
     if red:
         return Headline("red", _whose_fault(red, compared=news.against is not None) + against)
-    if status not in (ExitStatus.OK, ExitStatus.INFRA):
-        what = (
-            "the run was cut short" if status == _INTERRUPTED else "a test failed that no record explains (see above)"
-        )
+    if status != ExitStatus.OK:
+        what = _WHY_RED.get(status, f"pytest ended with exit status {status} (see above)")
         return Headline("red", f"RED: {what}{against}")
     if not records:
         return Headline("yellow", "NOTHING PROVEN: no cell was run")

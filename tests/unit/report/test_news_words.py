@@ -94,7 +94,13 @@ def test_many_tickets_are_cut(make: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     ("status", "text"),
-    [(1, "RED: a test failed that no record explains (see above)"), (2, "RED: the run was cut short")],
+    [
+        (1, "RED: a test failed that no record explains (see above)"),
+        (2, "RED: the run was cut short"),
+        (3, "RED: pytest ended with exit status 3 (see above)"),
+        (5, "RED: no test was collected"),
+        (10, "RED: the lab or this computer ended it (see above)"),
+    ],
 )
 def test_an_exit_status_that_no_record_explains_is_red_too(make: ModuleType, status: int, text: str) -> None:
     assert said([make.record()], status=status) == ("red", text)
