@@ -6,8 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from harness import plugin
 from harness.core.errors import ConfigError
 from harness.plugin.compared import read_against, read_known
+from harness.plugin.verdicts import CellFailure
 
 ENTRY = '[[known]]\nticket = "{}"\nexpires = 2030-01-01\nnote = "n"\nreason = "crash"\n'
 
@@ -53,3 +55,28 @@ def test_a_name_is_looked_for_where_runs_lie(tmp_path: Path) -> None:
         (run / "run.json").write_text("{}")
         with pytest.raises(ConfigError, match=r"base/run\.json cannot be read as a run's head"):
             read_against(config(tmp_path, against="base", **given), None)
+
+
+def call(worse: CellFailure | None) -> Any:
+    """The hook around a test's call, at the point where the test runs."""
+    item = SimpleNamespace(stash={} if worse is None else {plugin._WORSE: worse})
+    around = plugin.pytest_runtest_call(cast("pytest.Item", item))
+    next(around)
+    return around
+
+
+def test_a_cell_that_got_worse_fails_whether_its_test_passes_or_skips_it() -> None:
+    worse = CellFailure("slower", "slower")
+    with pytest.raises(CellFailure, match="slower"):
+        next(call(worse))
+    with pytest.raises(CellFailure, match="slower"):
+        call(worse).throw(pytest.skip.Exception("unsupported"))
+
+
+def test_what_else_a_test_says_stays() -> None:
+    with pytest.raises(ZeroDivisionError):
+        call(CellFailure("slower", "slower")).throw(ZeroDivisionError())
+    with pytest.raises(pytest.skip.Exception):
+        call(None).throw(pytest.skip.Exception("unsupported"))
+    with pytest.raises(StopIteration):
+        next(call(None))
