@@ -22,12 +22,10 @@ def merge_runs(
 
     A cell that several have keeps all its attempts: of those that are final the latest counts.
     """
-    from harness.report.frames import write_csv
-    from harness.report.html import write_report
+    from harness.report.artifacts import write_all
 
     done = merge(runs, out, ["mnn-farm", *sys.argv[1:]])
-    report = write_report(done.path)
-    write_csv(done.path)
+    report = write_all(done.path)
     if as_json:
         print_json({**asdict(done), "path": str(done.path), "report": str(report)})
         return

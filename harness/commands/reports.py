@@ -30,14 +30,14 @@ def report(
         return
     if csv is not None:
         raise ConfigError("--csv is for several runs", remedy=f"results.csv in {runs[0]} holds the figures of this one")
-    from harness.report.frames import write_csv
+    if out is None:
+        from harness.report.artifacts import write_all
+
+        say(str(write_all(runs[0])))
+        return
     from harness.report.html import write_report
-    from harness.report.results_json import write_results_json
 
     say(str(write_report(runs[0], out)))
-    if out is None:
-        write_csv(runs[0])
-        write_results_json(runs[0])
 
 
 def reasons() -> None:

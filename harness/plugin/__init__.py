@@ -7,6 +7,7 @@ mnn-farm installed, so what a run needs is imported when a run begins.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Generator, Iterable
 from datetime import datetime, timezone
@@ -25,12 +26,15 @@ from harness.plugin.stopping import stop_in_order
 if TYPE_CHECKING:
     from harness.plugin.controller import Controller
     from harness.plugin.run import BoundCell, WorkerRun
+    from harness.plugin.verdicts import CellFailure
     from harness.plugin.worker import Worker
     from harness.store.head import LeftOut
 from harness.store.schema import CellRecord
 
 _CONTROLLER: pytest.StashKey[Controller] = pytest.StashKey()
 _WORKER: pytest.StashKey[Worker] = pytest.StashKey()
+# Why a cell fails that is ok or unsupported by its record alone: it was better in the run compared with.
+_WORSE: pytest.StashKey[CellFailure] = pytest.StashKey()
 _WORKER_INPUT = "mnn_farm"
 
 
@@ -117,6 +121,7 @@ def _prepare(config: pytest.Config) -> int | None:
         run = begun.go_on(request, fleet, command_line())
     else:
         run = begin(request, fleet, run_dir, config.invocation_params.dir, command_line())
+    run.compare()
     config.stash[_CONTROLLER] = Controller(run)
     _point_at_device_tests(config)
     # Skipped cells have their line and reason in our own table.
@@ -221,7 +226,7 @@ def cell_record(cell: BoundCell, request: pytest.FixtureRequest) -> CellRecord:
 
     Faults of configuration or harness end here, so that pytest reports an error and not a failure.
     """
-    from harness.plugin.verdicts import CellFailure, long_message, outcome_of, short_message
+    from harness.plugin.verdicts import CellFailure, long_message, outcome_of, regression_failure, short_message
 
     worker = request.config.stash[_WORKER]
     try:
@@ -241,6 +246,9 @@ def cell_record(cell: BoundCell, request: pytest.FixtureRequest) -> CellRecord:
     node.user_properties += [(key, value) for key, value in properties.items() if value is not None]
     if record.why is not None and record.fault is not None and record.fault.value == "infra":
         node.add_marker(pytest.mark.infra)
+    worse = worker.run.baseline.regression(record)
+    if worse is not None:
+        node.stash[_WORSE] = regression_failure(record, *worse)
     if outcome_of(record) is Outcome.ERROR:
         raise CellFailure(short_message(record), long_message(record))
     return record
@@ -255,6 +263,17 @@ def judge(record: CellRecord) -> None:
         pytest.skip(short_message(record))
     if outcome is Outcome.FAILED:
         raise CellFailure(short_message(record), long_message(record))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a cell that was ok in the run compared with and is unsupported or slower now, whatever its test says."""
+    worse = item.stash.get(_WORSE, None)
+    if worse is None:
+        return (yield)
+    with contextlib.suppress(pytest.skip.Exception):
+        yield
+    raise worse
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,18 +13,18 @@ from rich.console import Console
 from harness.bench.session import PhoneSession
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
+from harness.plugin.compared import news_of_run, told_of_run
 from harness.plugin.live import Follower, teller
 from harness.plugin.run import Run
 from harness.plugin.scheduler import PhoneScheduling
 from harness.plugin.verdicts import exit_status, tell_outcome
 from harness.plugin.worker import WORKER_OUTPUT
+from harness.report.artifacts import write_all
 from harness.report.expectation_view import slow_lines
-from harness.report.frames import write_csv
-from harness.report.html import write_report
-from harness.report.junit import write_junit
 from harness.report.meanwhile import in_short
+from harness.report.news_file import NewsFile, write_news
+from harness.report.news_words import issue_lines, qa_headline, qa_lines
 from harness.report.recommend_text import choices_of, lines_of
-from harness.report.results_json import write_results_json
 from harness.report.summary import headline, summary_table
 from harness.report.text import plural
 from harness.store.schema import CellRecord
@@ -52,6 +52,7 @@ class Controller:
         self._stopping = False
         self._workers: list[Any] = []
         self._console = Console()
+        self._news: NewsFile | None = None
 
     def phone_of(self, nodeid: str) -> str:
         """Return the phone of a test by its id; tests that name none go to the first that has something to do."""
@@ -151,25 +152,29 @@ class Controller:
         if self._follower is not None:
             self._follower.stop()
         records = self.run.folder.latest()
+        news = news_of_run(self.run, records)
+        status = self._status(records, pytest_status, regressed=bool(news.regressed))
+        self._news = told_of_run(self.run, news, status=status, unfinished=self.run.unfinished(records))
         try:
-            write_report(self.run.folder.path)
-            write_csv(self.run.folder.path)
-            write_results_json(self.run.folder.path)
-            write_junit(self.run.folder.path)
+            write_news(self.run.folder.path, self._news)
+            write_all(self.run.folder.path)
         except OSError as error:
             self._problems.append(
                 f"the report could not be written ({error.strerror or error}); "
                 f"try: mnn-farm report {self.run.folder.path}"
             )
+        return status
+
+    def _status(self, records: list[CellRecord], pytest_status: int, *, regressed: bool) -> int:
         if pytest_status == pytest.ExitCode.NO_TESTS_COLLECTED and not self.run.cells:
             pytest_status = int(pytest.ExitCode.OK)
         if self.stopped and pytest_status == pytest.ExitCode.INTERRUPTED:
             # By ourselves: whose fault the run's end is decides, not that it ended early.
             return exit_status(records, int(pytest.ExitCode.TESTS_FAILED), beside=[Reason.HOST_DISK_FULL])
-        return exit_status(records, pytest_status)
+        return exit_status(records, pytest_status, regressed=regressed)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print one line per cell, the headline, who was left out, and where the report is."""
+        """Print one line per cell, who was left out, where the report is; last what a person must know at once."""
         records = self._in_order(self.run.folder.latest())
         terminalreporter.section("mnn-farm")
         for line in self._rendered(records, terminalreporter):
@@ -180,12 +185,9 @@ class Controller:
             terminalreporter.write_line(f"left out: {left.name}: {left.reason}{remedy}{code}")
         for note in self.run.notes:
             terminalreporter.write_line(note)
-        terminalreporter.write_line(headline(records, len(self.run.members)), bold=True)
         for line in lines_of(choices_of(records, self.run.request.plan_values)):
             terminalreporter.write_line(line)
-        for line in slow_lines(records):
-            terminalreporter.write_line(line, yellow=True)
-        for line in in_short(list(self.run.folder.records()), records):
+        for line in (*slow_lines(records), *in_short(list(self.run.folder.records()), records)):
             terminalreporter.write_line(line, yellow=True)
         unfinished = self.run.unfinished(records)
         if unfinished:
@@ -197,6 +199,18 @@ class Controller:
             terminalreporter.write_line(f"report:  {self.run.folder.path / 'report.html'}")
         for problem in self._problems:
             terminalreporter.write_line(problem, red=True)
+        terminalreporter.write_line(headline(records, len(self.run.members)), bold=True)
+        if self._news is not None:
+            self._write_news(self._news, records, terminalreporter)
+
+    def _write_news(self, news: NewsFile, records: list[CellRecord], reporter: pytest.TerminalReporter) -> None:
+        """Print red or green and whose fault, then what is wrong, worst first."""
+        for line in issue_lines(news):
+            reporter.write_line(line)
+        said = qa_headline(news, records)
+        reporter.write_line(said.text, bold=True, **{said.colour: True})
+        for line in qa_lines(news, records):
+            reporter.write_line(line)
 
     def _in_order(self, records: list[CellRecord]) -> list[CellRecord]:
         """Return the records phone by phone, each phone's in the order of the plan."""

@@ -16,9 +16,11 @@ from harness.payload.bundle import Bundle, best_bundle
 from harness.payload.bundle_manifest import Target
 from harness.payload.models import ModelFolder, find_model, read_model
 from harness.plan.golden import golden_names, with_golden
+from harness.plan.known import KNOWN_FILE, Known
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
 from harness.plan.model import Plan, plan_options
 from harness.plugin.bundles import bundles_of
+from harness.plugin.compared import read_against, read_known
 from harness.plugin.timebox import stop_at
 from harness.store.head import RunInfo, Source
 from harness.store.resume import Choice
@@ -39,6 +41,8 @@ _WITH_VALUE = (
     "--wait-lease",
     "--adb",
     "--golden",
+    "--against",
+    "--known",
 )
 
 
@@ -113,6 +117,18 @@ def add_options(parser: pytest.Parser) -> None:
         f"tables (question, expect, max_tokens), or one of {', '.join(golden_names())}, none (default: the plan's)",
     )
     group.addoption(
+        "--against",
+        metavar="RUN|last|none",
+        help="run folder to compare with: what was ok there and is not now, or is proven slower, is red and told as "
+        "NEW (default: last, the newest earlier run beside this run's folder that has a cell in common)",
+    )
+    group.addoption(
+        "--known",
+        metavar="FILE",
+        help="known issues, a TOML file of [[known]] tables (ticket, expires, note and what they match); they stay red "
+        f"and are told as KNOWN (default: {KNOWN_FILE} in pytest's root folder, if it is there)",
+    )
+    group.addoption(
         "--dry-run-plan",
         action="store_true",
         help="print the cells per phone and the time they should take; run nothing",
@@ -149,7 +165,8 @@ def needs_devices(config: pytest.Config) -> str | None:
 class Request:
     """What the command line asks for, read and checked.
 
-    ``stop_at`` is the moment after which no cell is started, ``wait_lease_s`` the patience with a phone in use.
+    ``stop_at`` is the moment after which no cell is started, ``wait_lease_s`` the patience with a phone in use,
+    ``against`` what ``--against`` says (``None``: nothing), ``known`` the known issues.
     """
 
     plan_name: str
@@ -159,6 +176,8 @@ class Request:
     stop_at: datetime | None = None
     wait_lease_s: float = 0.0
     more_bundles: tuple[Bundle, ...] = ()
+    against: str | None = None
+    known: tuple[Known, ...] = ()
 
     def bundle_for(self, target: Target) -> Bundle:
         """Return the bundle that a phone gets: the first that runs on it."""
@@ -246,6 +265,8 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
         stop_at(config.getoption("until"), config.getoption("budget"), now),
         _seconds("--wait-lease", config.getoption("wait_lease")),
         bundles[1:],
+        read_against(config, head),
+        read_known(config),
     )
 
 

@@ -7,7 +7,7 @@ import pickle
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +25,7 @@ from harness.payload.bundle import Bundle
 from harness.payload.bundle_manifest import Target
 from harness.plan.matrix import PlannedCell, cells_of
 from harness.plugin.options import Request
+from harness.report.news_against import LAST, Against, Baseline, baseline_of, find_against
 from harness.store.head import FleetMember, RunInfo
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
@@ -42,13 +43,17 @@ class BoundCell:
 
 @dataclass(frozen=True)
 class WorkerRun:
-    """What a worker needs: plain values that pickle. ``stop_at`` is the moment after which no cell is started."""
+    """What a worker needs: plain values that pickle.
+
+    ``stop_at`` is the moment after which no cell is started, ``baseline`` what makes a cell red by comparison.
+    """
 
     context: RunContext
     phones: dict[str, ConnectedPhone]
     cells: tuple[BoundCell, ...]
     test_paths: tuple[str, ...]
     stop_at: datetime | None = None
+    baseline: Baseline = field(default_factory=Baseline)
 
     def dump(self) -> bytes:
         """Return it as bytes for a worker of the same code."""
@@ -71,6 +76,9 @@ class Run:
         cells: those of them that are to be done now: all, or what an earlier start left.
         members: ids of all phones that ever took part, in the order in which they came.
         notes: lines for people about what was found in the run folder.
+        against: the run to compare with, ``None`` if there is none.
+        baseline: what workers need of it.
+        passed_over: lines for people about runs that could not be compared with.
     """
 
     request: Request
@@ -81,6 +89,26 @@ class Run:
     cells: tuple[BoundCell, ...]
     members: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    against: Against | None = None
+    baseline: Baseline = field(default_factory=Baseline)
+    passed_over: tuple[str, ...] = ()
+
+    @property
+    def shared_phones(self) -> frozenset[str]:
+        """Ids of the phones whose speed is not judged by comparison: it is that of a computer with other work."""
+        return frozenset(member.phone.id for member in self.folder.read_info().fleet if member.shares_cpu)
+
+    def compare(self) -> None:
+        """Find the run to compare with.
+
+        Raises:
+            ConfigError: the one that was named cannot be read.
+        """
+        ids = {bound.cell_id for bound in self.planned}
+        self.against, notes = find_against(self.request.against or LAST, self.folder.path, ids)
+        self.passed_over = tuple(notes)
+        if self.against is not None:
+            self.baseline = baseline_of(self.against, ids, self.shared_phones)
 
     @property
     def busy_phones(self) -> list[str]:
@@ -96,7 +124,7 @@ class Run:
     def worker_run(self, test_paths: Sequence[str]) -> WorkerRun:
         """Return what workers need; ``test_paths`` is what they collect."""
         phones = {phone.name: phone for phone in self.fleet.phones}
-        return WorkerRun(self.context, phones, self.cells, tuple(test_paths), self.request.stop_at)
+        return WorkerRun(self.context, phones, self.cells, tuple(test_paths), self.request.stop_at, self.baseline)
 
 
 def cell_ids(request: Request, phone_id: str, target: Target, clusters: Iterable[Any] = ()) -> list[str]:
@@ -145,6 +173,7 @@ def member_of(phone: ConnectedPhone) -> FleetMember:
         provider=phone.endpoint.provider,
         facts=phone.facts.as_dict(),
         nulls={**phone.nulls, **phone.facts.nulls},
+        shares_cpu=bool(phone.endpoint.contention_group),
     )
 
 
@@ -177,6 +206,7 @@ def begin(request: Request, fleet: Fleet, run_dir: Path | None, root: Path, comm
         cells=len(cells),
         models=request.model_sources,
         bundle=request.bundle_source,
+        against=request.against,
     )
     folder.write_info(info)
     return Run(request, fleet, context, folder, cells, cells, tuple(phone.identity.id for phone in fleet.phones))

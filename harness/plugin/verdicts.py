@@ -8,7 +8,8 @@ import pytest
 from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebackNative
 
 from harness.core.reasons import ExitStatus, Fault, Outcome, Reason
-from harness.report.advice import ADVICE, WHOSE
+from harness.plan.known import SLOWER
+from harness.report.advice import ADVICE, LOST_ADVICE, SLOWER_ADVICE, WHOSE
 from harness.report.besides import as_lines, beside, deciding, known_cause
 from harness.report.text import one_line
 from harness.store.schema import CellRecord
@@ -75,16 +76,34 @@ def tell_outcome(report: pytest.TestReport, record: CellRecord) -> None:
     report.longrepr = None if outcome is Outcome.PASSED else long_message(record)
 
 
-def exit_status(records: Iterable[CellRecord], pytest_status: int, beside: Iterable[Reason] = ()) -> int:
+def regression_failure(record: CellRecord, reason: str, words: str) -> CellFailure:
+    """Return the failure of a cell that was ok in the run compared with: unsupported now, or slower."""
+    slow = reason == SLOWER
+    phone = record.phone
+    short = f"{reason} (product) on {phone.name}: {words}" + ("" if slow else f"; {record.detail}")
+    lines = [
+        short,
+        f"  what:     {'the cell is ok and slower than it was' if slow else 'the cell cannot run any more'}",
+        f"  whose:    {WHOSE[Fault.PRODUCT]}",
+        f"  phone:    {phone.name} ({phone.model or 'unknown model'}, serial {phone.serial})",
+        f"  do:       {SLOWER_ADVICE if slow else LOST_ADVICE}",
+    ]
+    lines += [f"  raw:      {record.raw} in the run folder"] if record.raw is not None else []
+    return CellFailure(short, "\n".join(lines))
+
+
+def exit_status(
+    records: Iterable[CellRecord], pytest_status: int, beside: Iterable[Reason] = (), *, regressed: bool = False
+) -> int:
     """Return the run's exit status; only pytest's 0 and 1 are refined, its own meanings (2 to 5) stay.
 
-    ``beside``: what went wrong and could not be recorded.
+    ``beside``: what went wrong and could not be recorded. ``regressed``: a cell is red beside the run compared with.
     """
     if pytest_status not in (ExitStatus.OK, ExitStatus.FAILED):
         return pytest_status
     statuses = {why.exit_status for record in records if (why := record.why) is not None}
     statuses |= {why.exit_status for why in beside}
-    if ExitStatus.FAILED in statuses:
+    if regressed or ExitStatus.FAILED in statuses:
         return int(ExitStatus.FAILED)
     if ExitStatus.INFRA in statuses:
         return int(ExitStatus.INFRA)

@@ -13,6 +13,24 @@ WHOSE: Final[dict[Fault, str]] = {
     Fault.HARNESS: "a bug of mnn-farm itself",
 }
 
+# The same in one word, for a headline.
+WHOSE_SHORT: Final[dict[Fault, str]] = {
+    Fault.PRODUCT: "the product",
+    Fault.INFRA: "the lab",
+    Fault.CONFIG: "the plan",
+    Fault.HARNESS: "mnn-farm",
+}
+
+# For a cell that is red only beside an earlier run.
+SLOWER_ADVICE: Final = (
+    "Run these cells again before you believe it; then look at what changed: model, device binaries, the phone's "
+    "Android build. `mnn-farm compare` tells how sure it is."
+)
+LOST_ADVICE: Final = (
+    "It ran there in the run compared with: see what changed since, in the device binaries, the model or the phone's "
+    "Android build."
+)
+
 ADVICE: Final[dict[Reason, str]] = {
     Reason.BACKEND_FALLBACK: "Do not ship this backend on this phone. Check that the engine was built with it and that "
     "its driver library opens from this context; the raw log holds the engine's own words.",

@@ -26,6 +26,8 @@ from harness.report.expectation_view import expectation_rows
 from harness.report.fleet import fleet_table
 from harness.report.limits import phone_limits
 from harness.report.meanwhile import events
+from harness.report.news_file import NewsFile, read_news
+from harness.report.news_words import view_of
 from harness.report.recommend_text import choices_of, tables_of, tolerance_of
 from harness.report.soak import soaks
 from harness.report.summary import headline
@@ -54,6 +56,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
         folder.read_info(),
         folder.latest(),
         attempts=list(folder.records()),
+        news=read_news(run_dir),
         raw_base="" if raw_base == "." else raw_base,
     )
     write_atomically(target, page.encode())
@@ -61,12 +64,17 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
 
 
 def report_html(
-    info: RunInfo, records: Sequence[CellRecord], *, attempts: Sequence[CellRecord] | None = None, raw_base: str = ""
+    info: RunInfo,
+    records: Sequence[CellRecord],
+    *,
+    attempts: Sequence[CellRecord] | None = None,
+    raw_base: str = "",
+    news: NewsFile | None = None,
 ) -> str:
     """Return the page.
 
     ``records`` are the attempts that count, ``attempts`` all of them if there are more; ``raw_base`` leads from the
-    page to the run folder.
+    page to the run folder; ``news`` are those told at the end of the run.
     """
     labels = phone_labels(records)
     groups = by_phone(records)
@@ -100,6 +108,7 @@ def report_html(
             tables=tables,
             # slots
             expectations=expectation_rows(records, labels),
+            news=view_of(news, records) if news is not None else None,
             limits={
                 table.anchor: phone_limits(info, group) for table, group in zip(tables, groups.values(), strict=True)
             },

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from harness.core.reasons import Outcome
-from harness.report.advice import ADVICE
+from harness.core.reasons import Fault, Outcome
+from harness.report.advice import ADVICE, LOST_ADVICE, SLOWER_ADVICE
 from harness.report.besides import as_lines, beside, deciding, known_cause
 from harness.report.cells import by_phone, phone_labels, pytest_id
+from harness.report.news_file import NewsFile, Told, read_news
+from harness.report.news_words import outcome_of_told
 from harness.report.text import one_line, visible
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
@@ -26,31 +28,36 @@ def write_junit(run_dir: Path, out: Path | None = None) -> Path:
     """
     folder = RunFolder.open(run_dir)
     target = out or run_dir / "junit.xml"
-    write_atomically(target, junit_xml(folder.read_info(), folder.latest()))
+    write_atomically(target, junit_xml(folder.read_info(), folder.latest(), read_news(run_dir)))
     return target
 
 
-def junit_xml(info: RunInfo, records: Sequence[CellRecord]) -> bytes:
-    """Return the document. Characters that XML forbids are shown as escapes."""
-    root = Xml.Element("testsuites", {"name": f"mnn-farm {one_line(info.run_id)}", **_totals(records)})
+def junit_xml(info: RunInfo, records: Sequence[CellRecord], news: NewsFile | None = None) -> bytes:
+    """Return the document; ``news`` are those told of these records. Characters that XML forbids are shown as escapes.
+
+    A cell that is red by comparison is a failure; state (``new``, ``known``, …), ticket and what was before are
+    properties of its case.
+    """
+    items = {item.cell_id: item for item in news.items} if news is not None else {}
+    root = Xml.Element("testsuites", {"name": f"mnn-farm {one_line(info.run_id)}", **_totals(records, items)})
     labels = phone_labels(records)
     for phone_id, group in by_phone(records).items():
-        root.append(_suite(labels[phone_id], group))
+        root.append(_suite(labels[phone_id], group, items))
     Xml.indent(root)
     document: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return document
 
 
-def _suite(name: str, group: Sequence[CellRecord]) -> Xml.Element:
+def _suite(name: str, group: Sequence[CellRecord], items: Mapping[str, Told]) -> Xml.Element:
     started = min(record.started for record in group)
-    suite = Xml.Element("testsuite", {"name": name, "timestamp": started, **_totals(group)})
+    suite = Xml.Element("testsuite", {"name": name, "timestamp": started, **_totals(group, items)})
     for record in group:
-        suite.append(_case(name, record))
+        suite.append(_case(name, record, items.get(record.cell_id)))
     return suite
 
 
-def _totals(records: Sequence[CellRecord]) -> dict[str, str]:
-    outcomes = [record.why.outcome for record in records if record.why]
+def _totals(records: Sequence[CellRecord], items: Mapping[str, Told]) -> dict[str, str]:
+    outcomes = [outcome_of_told(record, items.get(record.cell_id)) for record in records]
     return {
         "tests": str(len(records)),
         "failures": str(outcomes.count(Outcome.FAILED)),
@@ -60,7 +67,7 @@ def _totals(records: Sequence[CellRecord]) -> dict[str, str]:
     }
 
 
-def _case(phone: str, record: CellRecord) -> Xml.Element:
+def _case(phone: str, record: CellRecord, item: Told | None) -> Xml.Element:
     case = Xml.Element("testcase", classname=phone, name=pytest_id(record), time=f"{record.elapsed_s:.3f}")
     properties = Xml.SubElement(case, "properties")
     for key, value in (
@@ -68,10 +75,16 @@ def _case(phone: str, record: CellRecord) -> Xml.Element:
         ("verdict", record.verdict.value),
         ("reason", record.reason or ""),
         ("fault", record.fault.value if record.fault else ""),
+        *_news_properties(item),
     ):
         Xml.SubElement(properties, "property", name=key, value=one_line(value))
     why = record.why
-    if why is not None:
+    ending = outcome_of_told(record, item)
+    if item is not None and item.red and (why is None or why.outcome is not ending):
+        outcome = Xml.SubElement(case, _TAGS[ending], type=f"regression.{Fault.PRODUCT.value}")
+        outcome.set("message", f"{item.reason}: {item.words}")
+        outcome.text = visible("\n".join([SLOWER_ADVICE if why is None else LOST_ADVICE, record.detail]).strip())
+    elif why is not None:
         message = f"{why.code}: {record.detail or why.says}"
         outcome = Xml.SubElement(case, _TAGS[why.outcome], type=f"{why.verdict.value}.{why.fault.value}")
         outcome.set("message", one_line(message))
@@ -79,7 +92,20 @@ def _case(phone: str, record: CellRecord) -> Xml.Element:
         advice = ADVICE[why] if known is None else f"{known.title}. {known.cause} {known.advice}"
         evidence = [f"{finding.title}\n{finding.evidence}".strip() for finding in deciding(record)]
         outcome.text = visible("\n".join([f"{why.says}. {advice}", record.detail, *evidence]).strip())
-    besides = beside(record)
-    if besides:
-        Xml.SubElement(case, "system-out").text = visible("\n".join(as_lines(besides)))
+    said = ([_in_words(item)] if item is not None else []) + as_lines(beside(record))
+    if said:
+        Xml.SubElement(case, "system-out").text = visible("\n".join(said))
     return case
+
+
+def _news_properties(item: Told | None) -> list[tuple[str, str]]:
+    if item is None:
+        return []
+    values = (("state", item.state), ("ticket", item.ticket), ("before", item.before), ("news", item.words))
+    return [(key, value) for key, value in values if value]
+
+
+def _in_words(item: Told) -> str:
+    """Return e.g. ``KNOWN [TICKET-1]: the driver loses a queue; was ok``."""
+    ticket = f" [{item.ticket}]" if item.ticket else ""
+    return f"{item.state.upper()}{ticket}" + (f": {item.words}" if item.words else "")

@@ -23,12 +23,17 @@ class LeftOut(Frozen):
 
 
 class FleetMember(Frozen):
-    """A phone that took part, with the facts its records refer to."""
+    """A phone that took part, with the facts its records refer to.
+
+    ``shares_cpu``: it is no phone of its own but runs on a computer that does other work too, so its speed is that
+    computer's.
+    """
 
     phone: PhoneInfo
     provider: str
     facts: dict[str, Any]
     nulls: dict[str, str] = Field(default_factory=dict)
+    shares_cpu: bool = False
 
 
 class Source(Frozen):
@@ -53,7 +58,8 @@ class RunInfo(Frozen):
     """The head of a run folder, ``run.json``.
 
     ``models`` go by the plan's names for them. ``models`` and ``bundle`` are missing in heads of older versions.
-    ``fleet`` holds every phone that ever took part, ``left_out`` is that of the first start.
+    ``fleet`` holds every phone that ever took part, ``left_out`` is that of the first start. ``against`` is what
+    ``--against`` said at the first start, ``None`` if nothing.
     """
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
@@ -71,6 +77,7 @@ class RunInfo(Frozen):
     models: dict[str, Source] = Field(default_factory=dict)
     bundle: Source | None = None
     resumptions: tuple[Resumption, ...] = ()
+    against: str | None = None
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 

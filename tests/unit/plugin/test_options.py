@@ -21,7 +21,9 @@ NOW = datetime(2026, 3, 5, 22, 10, tzinfo=timezone.utc)
 def config(**given: Any) -> pytest.Config:
     """What pytest makes of a command line: options that were not given are None, switches False."""
     values = {"resume": False, "dry_run_plan": False, **given}
-    return cast("pytest.Config", SimpleNamespace(getoption=values.get))
+    nowhere = Path("/nonexistent")
+    made = SimpleNamespace(getoption=values.get, rootpath=nowhere, invocation_params=SimpleNamespace(dir=nowhere))
+    return cast("pytest.Config", made)
 
 
 def head(model: Path, **plan: Any) -> RunInfo:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.core.reasons import Outcome, Reason
-from harness.plugin.verdicts import exit_status, long_message, outcome_of
+from harness.plugin.verdicts import exit_status, long_message, outcome_of, regression_failure
 from harness.store.schema import Finding
 
 
@@ -45,6 +45,28 @@ def test_what_could_not_be_recorded_counts_beside_what_was(recorded: Reason | No
 
 def test_a_failure_that_has_no_record_stays_a_failure() -> None:
     assert exit_status([record(None)], 1) == 1
+
+
+@pytest.mark.parametrize(("recorded", "status"), [(None, 1), (Reason.BACKEND_NOT_BUILT, 1), (Reason.NOISY, 1)])
+def test_a_cell_that_is_red_by_comparison_makes_the_run_fail(recorded: Reason | None, status: int) -> None:
+    assert exit_status([record(recorded)], 0, regressed=True) == status
+    assert exit_status([record(recorded)], 2, regressed=True) == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "first"),
+    [
+        ("slower", "slower (product) on toy: decode 3, was 9"),
+        ("abi_mismatch", "abi_mismatch (product) on toy: decode 3, was 9; no such binaries"),
+    ],
+)
+def test_a_regression_says_what_was_and_what_to_do(reason: str, first: str) -> None:
+    phone = SimpleNamespace(name="toy", model="T1", serial="S1")
+    now: Any = SimpleNamespace(phone=phone, detail="no such binaries", raw="raw/1/")
+    failure = regression_failure(now, reason, "decode 3, was 9")
+    lines = failure.text.splitlines()
+    assert failure.short == lines[0] == first
+    assert [line.split(":")[0].strip() for line in lines[1:]] == ["what", "whose", "phone", "do", "raw"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from harness.core.errors import ConfigError
 from harness.core.reasons import Outcome, Reason
 from harness.report.junit import junit_xml, write_junit
+from harness.report.news_file import NewsFile, Told
 from harness.store.schema import Finding
 
 TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped"}
@@ -96,3 +97,46 @@ def test_notes_go_with_the_case_without_making_it_look_bad(make: ModuleType) -> 
     assert bad.find("system-out").text == good.find("system-out").text
     assert "signal 11" in bad.find("failure").text
     assert "odd" not in bad.find("failure").text
+
+
+def told_news(cell, *, state: str = "new", reason: str = "slower", red: bool = True, **over) -> NewsFile:
+    item = Told(
+        state=state, cell_id=cell.cell_id, phone="p", cell="c", backend="cpu", reason=reason, red=red,
+        words="decode 3 tok/s, was 9", before="ok", **over,
+    )  # fmt: skip
+    return NewsFile(items=(item,))
+
+
+def test_an_ok_cell_that_got_slower_is_a_failure(make: ModuleType) -> None:
+    cell = make.record()
+    root = Xml.fromstring(junit_xml(make.info(), [cell], told_news(cell)))  # noqa: S314 -- we wrote it
+    failure = root.find("testsuite/testcase/failure")
+    assert failure.get("message") == "slower: decode 3 tok/s, was 9"
+    assert failure.get("type") == "regression.product"
+    assert root.get("failures") == root.find("testsuite").get("failures") == "1"
+
+
+def test_a_cell_that_was_ok_and_is_unsupported_now_is_a_failure(make: ModuleType) -> None:
+    cell = make.record(reason=Reason.BACKEND_NOT_BUILT, detail="it has cpu")
+    root = Xml.fromstring(  # noqa: S314 -- we wrote it
+        junit_xml(make.info(), [cell], told_news(cell, reason="backend_not_built"))
+    )
+    case = root.find("testsuite/testcase")
+    assert case.find("skipped") is None
+    assert case.find("failure").text.endswith("\nit has cpu")
+    assert (root.get("failures"), root.get("skipped")) == ("1", "0")
+
+
+def test_state_and_ticket_are_properties_and_told(make: ModuleType) -> None:
+    cell = make.record(reason=Reason.CRASH)
+    news = told_news(cell, state="known", reason="crash", ticket="FARM-7")
+    case = Xml.fromstring(junit_xml(make.info(), [cell], news)).find("testsuite/testcase")  # noqa: S314 -- ours
+    properties = {p.get("name"): p.get("value") for p in case.iter("property")}
+    assert {key: properties[key] for key in ("state", "ticket", "before", "news")} == {
+        "state": "known",
+        "ticket": "FARM-7",
+        "before": "ok",
+        "news": "decode 3 tok/s, was 9",
+    }
+    assert case.find("system-out").text == "KNOWN [FARM-7]: decode 3 tok/s, was 9"
+    assert case.find("failure").get("type") == "failed.product"

@@ -1,0 +1,24 @@
+"""Everything that is made from a run folder: the report, tables for programs, a summary for a pull request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.report.frames import write_csv
+from harness.report.html import write_report
+from harness.report.junit import write_junit
+from harness.report.markdown import write_summary
+from harness.report.results_json import write_results_json
+
+
+def write_all(run_dir: Path) -> Path:
+    """Write them into the run folder, each whole or not at all, and return where the report is.
+
+    Raises:
+        ConfigError: ``run_dir`` is not a run folder, or its head cannot be read.
+        OSError: the disk does not take them.
+    """
+    report = write_report(run_dir)
+    for write in (write_csv, write_results_json, write_junit, write_summary):
+        write(run_dir)
+    return report
