@@ -49,11 +49,19 @@ class Resumption(Frozen):
     left_out: tuple[LeftOut, ...] = ()
 
 
+class SecondBuild(Frozen):
+    """The build that a run with ``--ab`` holds against ``bundle``, and in how many rounds of four turns."""
+
+    bundle: Source
+    rounds: int
+
+
 class RunInfo(Frozen):
     """The head of a run folder, ``run.json``.
 
     ``models`` go by the plan's names for them. ``models`` and ``bundle`` are missing in heads of older versions.
-    ``fleet`` holds every phone that ever took part, ``left_out`` is that of the first start.
+    ``ab`` is there in a run of two builds. ``fleet`` holds every phone that ever took part, ``left_out`` is that of
+    the first start.
     """
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
@@ -71,6 +79,7 @@ class RunInfo(Frozen):
     models: dict[str, Source] = Field(default_factory=dict)
     bundle: Source | None = None
     resumptions: tuple[Resumption, ...] = ()
+    ab: SecondBuild | None = None
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
