@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.commands import bins, clean, devices, diff, doctor, judge, models, reports, triage
+from harness.commands import bins, clean, compare, devices, diff, doctor, judge, models, reports, triage
 from harness.commands.output import say, tell
 from harness.core.errors import BundleError, ConfigError, FarmError
 from harness.selfcheck.cli import EPILOG as SELFCHECK_EXAMPLE
@@ -31,6 +31,7 @@ app.add_typer(models.app, name="models")
 app.add_typer(bins.app, name="bins")
 app.command("doctor", epilog="Example: mnn-farm doctor")(doctor.doctor)
 app.command("report", epilog="Example: mnn-farm report reports/20260101-120000-ab12 --out report.html")(reports.report)
+app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("reasons", epilog="Example: mnn-farm reasons")(reports.reasons)
 app.command("judge", epilog=judge.EPILOG)(judge.judge)
 app.command("triage", epilog=triage.EPILOG)(triage.triage_files)

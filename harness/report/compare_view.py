@@ -95,11 +95,12 @@ def _rows(comparison: Comparison) -> list[_Row]:
             verdict = f"{_STATES[cell.state]}: {cell.words}{_checked(cell)}"
             rows.append(_Row([*name, "", "", "", "", verdict], _COLOURS.get(cell.state, "")))
         for figure in worth_showing(cell):
-            checked = _checked(cell) if figure.worse else ""
+            note = f" ({figure.note})" if figure.note and figure.change.ratio is not None else ""
+            checked = note + (_checked(cell) if figure.worse else "")
             texts = [*name, figure.title, figure.base or "—", figure.new or "—", change_text(figure)]
             rows.append(_Row([*texts, verdict_of(figure) + checked], _COLOURS.get(figure.change.verdict, "")))
             name = ["", ""]
-        rows += [_Row(["", "", text, "", "", "", ""], "") for text in (*cell.differs, *cell.marks)]
+        rows += [_Row(["", text, "", "", "", "", ""], "") for text in (*cell.differs, *cell.marks)]
     return rows
 
 
