@@ -80,11 +80,8 @@ def outcome(cell: Compared, again: Compared, where: str) -> Compared:
         return replace(cell, check="confirmed" if again.state == "broken" else "refuted", checked=where)
     if again.state == "broken":
         return replace(cell, check="confirmed", checked=f"{again.words} ({where})")
-    verdicts = {
-        figure.name: figure.change.verdict
-        for figure in again.figures
-        if figure.name in {one.name for one in cell.worse}
-    }
+    names = {figure.name for figure in cell.worse}
+    verdicts = {figure.change.verdict for figure in again.figures if figure.name in names}
     # What was measured last is shown.
     figures = tuple(again.figure(figure.name) or figure for figure in cell.figures)
     if "slower" in verdicts:

@@ -38,9 +38,10 @@ _FAR_SAMPLES: Final = 5
 _FAR_SCORE: Final = 5 / 0.6745
 _FAR_LEAST: Final = 0.02
 _MOST_TRIMMED: Final = 0.2
-# Below so many repeats a side the correlation of neighbours is not worth estimating, and below that much it is chance.
+# Below so many repeats a side the correlation of neighbours is not worth estimating; it is chance up to so many of its
+# standard deviations, which are one over the root of the number of all repeats.
 _CORRELATED_SAMPLES: Final = 8
-_CORRELATED_LEAST: Final = 0.3
+_CORRELATED_LEAST: Final = 2.0
 _CORRELATED_MOST: Final = 0.9
 # An estimate right at the bound could never be told: nobody is sent to measure for a week.
 _NEAREST: Final = 1 / 3
@@ -199,6 +200,8 @@ def _side(ordered: Sequence[float], share: float) -> _Side:
 def rounding_variance(figures: Sequence[float]) -> float:
     """Return the variance, in logarithms, of what rounding took from all repeats alike; 0 where all figures differ.
 
+    That is half a step at the most, for which it is taken.
+
     Figures with all their digits are never the same; those that are were printed with as many digits as the longest.
     """
     if 1 < len(figures) == len(set(figures)):
@@ -207,7 +210,7 @@ def rounding_variance(figures: Sequence[float]) -> float:
     if any("e" in text for text in texts):
         return 0.0
     digits = max(len(text.partition(".")[2].removesuffix("0")) for text in texts)
-    return float((10.0**-digits / figures[0]) ** 2 / 12)
+    return float((10.0**-digits / figures[0]) ** 2 / 4)
 
 
 def _correlation_factor(*sides: Sequence[float]) -> float:
@@ -220,5 +223,10 @@ def _correlation_factor(*sides: Sequence[float]) -> float:
         apart = [value - middle for value in side]
         along += sum(map(operator.mul, apart, apart[1:]))
         whole += sum(map(operator.mul, apart, apart))
-    correlation = min(along / whole, _CORRELATED_MOST) if whole > 0 else 0.0
-    return (1 + correlation) / (1 - correlation) if correlation > _CORRELATED_LEAST else 1.0
+    seen = along / whole if whole > 0 else 0.0
+    if seen <= _CORRELATED_LEAST / math.sqrt(sum(map(len, sides))):
+        return 1.0
+    # What is seen of few is too little, by (1 + 4 * correlation) / number (Marriott and Pope).
+    number = sum(map(len, sides)) / len(sides)
+    correlation = min((number * seen + 1) / (number - 4), _CORRELATED_MOST)
+    return (1 + correlation) / (1 - correlation)
