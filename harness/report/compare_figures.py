@@ -15,6 +15,8 @@ from harness.store.schema import CellRecord, Sample
 _Z95: Final = 1.959963985
 # From so many turns of an interleaved run on each counts as one value: all that differs between turns is in it.
 _ENOUGH_TURNS: Final = 3
+# A change by less than so many times an assumed spread is no change: its interval alone is nearly three times as wide.
+_OF_ASSUMED: Final = 4
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,10 @@ def figure_of(
     note, cv = "", between_cv
     if cv is None and measure.assumed_cv is not None and min(len(base), len(new)) < _ENOUGH_TURNS:
         cv = measure.assumed_cv
-        note = f"one value a run, taken to differ by {cv * 100:.2g} % from run to run"
+        bound = max(bound, _OF_ASSUMED * cv)
+        note = (
+            f"one value a run, taken to differ by {cv * 100:.2g} % from run to run: below {bound * 100:.2g} % is none"
+        )
     change = change_of(*values, bound=bound, higher_is_better=measure.higher_is_better, between_cv=cv)
     return Figure(measure.name, measure.title, _shown(measure, base), _shown(measure, new), change, note)
 
