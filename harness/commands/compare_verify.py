@@ -19,7 +19,7 @@ from typing import Any
 from harness.core.errors import ConfigError, FarmError
 from harness.payload.bundle import Bundle, default_bundle, read_bundle
 from harness.payload.bundles_place import imported_bundles
-from harness.report.compare import Compared, Comparison, compare_builds, compare_runs
+from harness.report.compare import Compared, Comparison, compare_builds, compare_records
 from harness.report.text import one_line, plural
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
@@ -63,13 +63,9 @@ def _verified(cell: Compared, base: Run, new: Run, bound: float, say: Say, adb: 
     records = list(RunFolder(folder).records())
     if {record.phone.id for record in records} != {cell.new.phone.id}:
         return replace(cell, check="unverified", checked=f"another phone answered to {one_line(cell.new.phone.serial)}")
-    if any(record.ab is not None for record in records):
-        again = compare_builds(records, bound=bound).cells
-    else:
-        again = compare_runs([cell.base], records, bound=bound).cells
-    if not again:
-        return replace(cell, check="unverified", checked=f"{folder} holds another cell")
-    return outcome(cell, again[0], str(folder))
+    by_turns = compare_builds(records, bound=bound).cells
+    again = by_turns[0] if by_turns else compare_records(cell.base, records[-1], bound)
+    return outcome(cell, again, str(folder))
 
 
 def outcome(cell: Compared, again: Compared, where: str) -> Compared:

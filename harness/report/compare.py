@@ -14,7 +14,7 @@ from typing import Final, Literal
 from harness.core.reasons import Fault, Verdict
 from harness.report.ab import Pair, change_of_turns, pairs_of
 from harness.report.change import ALPHA, DEFAULT_BOUND, Change, change_of
-from harness.report.compare_figures import DECODE, MEASURES, Figure, figure_of, golden_of, middle_of
+from harness.report.compare_figures import DECODE, MEASURES, Figure, figure_of, figure_with, golden_of, middle_of
 from harness.report.compare_match import Match, Measured, Unmatched, match, measured_of
 from harness.report.text import celsius, one_line
 from harness.store.schema import CellRecord
@@ -157,6 +157,11 @@ def compare_runs(
     return Comparison(*names, bound, sort_worst_first(cells), tuple(unmatched))
 
 
+def compare_records(base: CellRecord, new: CellRecord, bound: float = DEFAULT_BOUND) -> Compared:
+    """Compare two attempts that are known to be of the same cell."""
+    return _judge(Match(Measured(base, (base,)), Measured(new, (new,))), bound, {}, CHANGED_IN)
+
+
 def compare_builds(
     records: Iterable[CellRecord], *, names: tuple[str, str] = ("A", "B"), bound: float = DEFAULT_BOUND
 ) -> Comparison:
@@ -181,9 +186,8 @@ def compare_pair(pair: Pair, bound: float = DEFAULT_BOUND) -> Compared:
         sides = [middle_of([value for value, arm in zip(values, arms, strict=True) if arm == which]) for which in "AB"]
         if sides[0] is None and sides[1] is None:
             continue
-        then, now = ("" if side is None else measure.show(side) for side in sides)
         change = change_of_turns(arms, values, bound=bound, higher_is_better=measure.higher_is_better)
-        figures.append(Figure(measure.name, measure.title, then, now, change))
+        figures.append(figure_with(measure, sides[0], sides[1], change))
     golden = golden_of(a.record, b.record)
     return Compared(
         a.record, b.record, state, words, tuple(figures) + ((golden,) if golden is not None else ()), marks=marks

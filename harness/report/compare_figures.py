@@ -103,7 +103,10 @@ MEASURES: Final = (
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure on both sides. ``base`` and ``new`` are for people: with their unit, empty where unknown."""
+    """A figure on both sides. ``base`` and ``new`` are for people, with their unit and empty where unknown.
+
+    ``values`` are the same for programs: of a score the share of right answers.
+    """
 
     name: str
     title: str
@@ -111,6 +114,7 @@ class Figure:
     new: str
     change: Change
     note: str = ""
+    values: tuple[float | None, float | None] = (None, None)
 
     @property
     def worse(self) -> bool:
@@ -126,8 +130,8 @@ def figure_of(
     between_cv: float | None = None,
 ) -> Figure | None:
     """Compare one figure of two sides; ``None`` where neither has it."""
-    values = [measure.values(side) for side in (base, new)]
-    if not any(value is not None for side in values for value in side):
+    repeats = [measure.values(side) for side in (base, new)]
+    if not any(value is not None for side in repeats for value in side):
         return None
     note, cv = "", between_cv
     if cv is None and measure.assumed_cv is not None and min(len(base), len(new)) < _ENOUGH_TURNS:
@@ -136,13 +140,15 @@ def figure_of(
         note = (
             f"one value a run, taken to differ by {cv * 100:.2g} % from run to run: below {bound * 100:.2g} % is none"
         )
-    change = change_of(*values, bound=bound, higher_is_better=measure.higher_is_better, between_cv=cv)
-    return Figure(measure.name, measure.title, _shown(measure, base), _shown(measure, new), change, note)
+    change = change_of(*repeats, bound=bound, higher_is_better=measure.higher_is_better, between_cv=cv)
+    then, now = (middle_of([measure.one(record) for record in side]) for side in (base, new))
+    return figure_with(measure, then, now, change, note)
 
 
-def _shown(measure: Measure, records: Sequence[CellRecord]) -> str:
-    value = middle_of([measure.one(record) for record in records])
-    return "" if value is None else measure.show(value)
+def figure_with(measure: Measure, base: float | None, new: float | None, change: Change, note: str = "") -> Figure:
+    """Return a figure with its values as people and as programs read them."""
+    then, now = ("" if value is None else measure.show(value) for value in (base, new))
+    return Figure(measure.name, measure.title, then, now, change, note, (base, new))
 
 
 def middle_of(values: Sequence[float | None]) -> float | None:
@@ -179,7 +185,9 @@ def golden_of(base: CellRecord, new: CellRecord) -> Figure | None:
     else:
         change = Change("cannot tell", None, None, None, f"{asked} questions are too few ({interval})")
     note = interval if change.verdict != "same" else ""
-    return Figure("golden", "golden score", f"{right_a}/{asked}", f"{right_b}/{asked}", change, note)
+    return Figure(
+        "golden", "golden score", f"{right_a}/{asked}", f"{right_b}/{asked}", change, note, (shares[0], shares[1])
+    )
 
 
 def _score(record: CellRecord) -> tuple[int, int] | None:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from harness.core.reasons import Fault
 from harness.report.ab import pairs_of
-from harness.report.cells import cell_label
 from harness.report.text import one_line
 from harness.store.schema import CellConfig, CellRecord
 
@@ -181,13 +180,13 @@ class _Near:
         self._models: set[str] = set()
         self._phones: dict[str, dict[str, set[str]]] = {}
         self._settings: dict[tuple[str, str], CellRecord] = {}
-        self._cells: dict[tuple[str, str, str], CellRecord] = {}
+        self._cells: dict[tuple[str, str, Hashable], CellRecord] = {}
         self._phone_models: set[str | None] = set()
         for record in records:
             models = self._phones.setdefault(record.phone.id, {})
             models.setdefault(record.model.name, set()).add(record.model.hash)
             self._settings.setdefault((record.phone.id, record.model.hash), record)
-            self._cells.setdefault((record.phone.id, record.model.hash, cell_label(record)), record)
+            self._cells.setdefault((record.phone.id, record.model.hash, _settings(record.config)), record)
             self._phone_models.add(record.phone.model)
 
     def why(self, record: CellRecord, across: bool, where: str = "in the base run") -> str:
@@ -204,7 +203,7 @@ class _Near:
                 then = ", ".join(sorted(one[:_SHORT_HASH] for one in hashes))
                 return f"another model: only its name is the same {where}, its files are not ({then})"
             return f"this model was not measured on this phone {where}"
-        same = self._cells.get((record.phone.id, record.model.hash, cell_label(record)))
+        same = self._cells.get((record.phone.id, record.model.hash, _settings(record.config)))
         nearest = same or self._settings[(record.phone.id, record.model.hash)]
         if nearest.phone.context != record.phone.context:
             return f"it ran as {nearest.phone.context} {where}"

@@ -27,6 +27,11 @@ _HEAD: Final = ("phone", "cell", "figure", "base", "new", "change (interval)", "
 _STATES: Final = {"broken": "broken", "fixed": "fixed", "still": "still broken", "cannot tell": "cannot tell"}
 
 
+def label_of(record: CellRecord) -> str:
+    """Return a cell's name; which attempt of it was the last is nothing of its own."""
+    return cell_label(record.model_copy(update={"attempt": 1}))
+
+
 def headline(comparison: Comparison) -> str:
     """Return the comparison in one sentence."""
     cells = comparison.cells
@@ -90,7 +95,7 @@ def _rows(comparison: Comparison) -> list[_Row]:
     labels = phone_labels(record for cell in comparison.cells for record in (cell.base, cell.new))
     rows = []
     for cell in comparison.cells:
-        name = [labels[cell.new.phone.id], cut(cell_label(cell.new), _NAME_WIDTH)]
+        name = [labels[cell.new.phone.id], cut(label_of(cell.new), _NAME_WIDTH)]
         if cell.state != "compared":
             verdict = f"{_STATES[cell.state]}: {cell.words}{_checked(cell)}"
             rows.append(_Row([*name, "", "", "", "", verdict], _COLOURS.get(cell.state, "")))
@@ -116,7 +121,7 @@ def _checked(cell: Compared) -> str:
 def unmatched_lines(comparison: Comparison) -> list[str]:
     """Return which cells are not compared, each with its reason."""
     lines = [
-        f"not compared: {one_line(each.record.phone.name)} {cell_label(each.record)} ({each.side}): {each.why}"
+        f"not compared: {one_line(each.record.phone.name)} {label_of(each.record)} ({each.side}): {each.why}"
         for each in comparison.unmatched[:_MOST_UNMATCHED]
     ]
     more = len(comparison.unmatched) - len(lines)
@@ -170,7 +175,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 def _named(record: CellRecord) -> dict[str, Any]:
     return {
         "phone": {"id": record.phone.id, "name": record.phone.name, "model": record.phone.model},
-        "cell": cell_label(record),
+        "cell": label_of(record),
         "cell_id": record.cell_id,
     }
 
@@ -196,8 +201,9 @@ def _figure(figure: Figure) -> dict[str, Any]:
     change = figure.change
     return {
         "name": figure.name,
-        "base": figure.base or None,
-        "new": figure.new or None,
+        "base": figure.values[0],
+        "new": figure.values[1],
+        "shown": [figure.base, figure.new],
         "verdict": change.verdict,
         "words": verdict_of(figure),
         "ratio": change.ratio,
