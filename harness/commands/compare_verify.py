@@ -11,7 +11,7 @@ import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,12 @@ Say = Callable[[str], None]
 # What pytest ends with when cells were measured, whatever became of them.
 _MEASURED = (0, 1, 10)
 _MOST_SAID = 300
+# Two rounds of turns; starting, taking the phone and pushing; and what a turn needs beside its own deadlines.
+_TURNS = 8
+_BESIDES_S = 3600.0
+_BESIDES_A_TURN_S = 300.0
+# How long pytest may take to leave a phone as it was found.
+_ENDS_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -101,11 +107,46 @@ def _measure(cell: Compared, base: Run, new: Run, say: Say, adb: str | None) -> 
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--devices", device, "--plan", str(plan)]
     argv += [*builds, "--run-dir", str(folder), *(["--adb", adb] if adb else [])]
     say(f"measuring {one_line(cell.new.phone.name)} {cell.new.cell_id[:6]} again: {folder}")
-    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode not in _MEASURED or not (folder / "results.jsonl").exists():
-        said = [line for line in (done.stderr + done.stdout).splitlines() if "ERROR:" in line or "mnn-farm:" in line]
-        raise _NotHereError(one_line(said[-1] if said else f"pytest ended with {done.returncode}")[:_MOST_SAID])
+    status, text = run_pytest(argv, _patience_s(new.info, 1 if then is None else _TURNS))
+    if status not in _MEASURED or not (folder / "results.jsonl").exists():
+        said = [line for line in text.splitlines() if "ERROR:" in line or "mnn-farm:" in line]
+        raise _NotHereError(one_line(said[-1] if said else f"pytest ended with {status}")[:_MOST_SAID])
     return folder
+
+
+def _patience_s(info: RunInfo, turns: int) -> float:
+    """Return how long a measurement of so many turns may take at the most: each of them has deadlines of its own."""
+    cool = (info.plan.get("cool") or {}).get("timeout_s", 0.0)
+    return float(_BESIDES_S + turns * (info.plan.get("cell_timeout_s", 600.0) + cool + _BESIDES_A_TURN_S))
+
+
+def run_pytest(argv: Sequence[str], patience_s: float) -> tuple[int, str]:
+    """Run pytest and return its exit status and what it printed.
+
+    However this ends, pytest has the time to leave the phone as it was found.
+
+    Raises:
+        _NotHereError: it did not end in time.
+    """
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    try:
+        text, _ = process.communicate(timeout=patience_s)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        _wait_for_end(process)
+        raise _NotHereError(f"the second measurement did not end in {patience_s:.0f} s") from None
+    except KeyboardInterrupt:  # which the terminal sent to pytest, too
+        _wait_for_end(process)
+        raise
+    return process.returncode, text
+
+
+def _wait_for_end(process: subprocess.Popen[str]) -> None:
+    try:
+        process.communicate(timeout=_ENDS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
 
 
 def _device(record: CellRecord, info: RunInfo) -> str:

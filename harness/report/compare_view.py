@@ -18,6 +18,8 @@ from harness.store.schema import CellRecord
 
 _NAME_WIDTH: Final = 60
 _MOST_UNMATCHED: Final = 20
+# What got worse is always shown; of all other cells the first so many.
+_MOST_CELLS: Final = 100
 _COLOURS: Final = {"slower": "bold red", "broken": "bold red", "faster": "green", "fixed": "green", "same": "dim"}
 # Sizes and scores are not fast or slow.
 _OF_NO_SPEED: Final = {
@@ -51,6 +53,9 @@ def headline(comparison: Comparison) -> str:
 def caveats(comparison: Comparison) -> list[str]:
     """Return what has to be known to read the table."""
     lines = list(comparison.notes)
+    hidden = len(comparison.cells) - len(_shown_cells(comparison))
+    if hidden:
+        lines.append(f"{plural(hidden, 'cell')} that did not get worse {'is' if hidden == 1 else 'are'} only in --json")
     chance = comparison.by_chance
     if chance >= 0.5 and any(cell.worse and cell.check != "confirmed" for cell in comparison.regressions):
         lines.append(
@@ -94,7 +99,7 @@ class _Row:
 def _rows(comparison: Comparison) -> list[_Row]:
     labels = phone_labels(record for cell in comparison.cells for record in (cell.base, cell.new))
     rows = []
-    for cell in comparison.cells:
+    for cell in _shown_cells(comparison):
         name = [labels[cell.new.phone.id], cut(label_of(cell.new), _NAME_WIDTH)]
         if cell.state != "compared":
             verdict = f"{_STATES[cell.state]}: {cell.words}{_checked(cell)}"
@@ -107,6 +112,10 @@ def _rows(comparison: Comparison) -> list[_Row]:
             name = ["", ""]
         rows += [_Row(["", text, "", "", "", "", ""], "") for text in (*cell.differs, *cell.marks)]
     return rows
+
+
+def _shown_cells(comparison: Comparison) -> tuple[Compared, ...]:
+    return comparison.cells[: max(_MOST_CELLS, len(comparison.regressions))]
 
 
 def worth_showing(cell: Compared) -> list[Figure]:

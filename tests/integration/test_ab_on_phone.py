@@ -30,7 +30,7 @@ from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
 DEADLINE_S = 120
-TOKEN_MS = 12.0
+TOKEN_MS = 8.0
 SLOWER = 1.25
 PLAN = """
 schema = 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -147,22 +148,24 @@ def test_usage_errors_are_one_sentence(
 class Again:
     """Takes the place of pytest: notes how it was called, and leaves the run that it is told to."""
 
-    def __init__(self, leave: Callable[[Path], object] | None = None, status: int = 0, stderr: str = "") -> None:
+    def __init__(self, leave: Callable[[Path], object] | None = None, status: int = 0, said: str = "") -> None:
         self.calls: list[list[str]] = []
-        self._leave, self._status, self._stderr = leave, status, stderr
+        self._leave, self._status, self._said = leave, status, said
 
-    def __call__(self, argv: list[str], **_: Any) -> Any:
+    def __call__(self, argv: list[str], patience_s: float) -> tuple[int, str]:
         self.calls.append(argv)
+        # One turn of the plan's ten minutes at the least, and no more than a night.
+        assert 600 < patience_s < 8 * 3600
         if self._leave is not None:
             self._leave(Path(self.after("--run-dir")))
-        return SimpleNamespace(returncode=self._status, stdout="", stderr=self._stderr)
+        return self._status, self._said
 
     def after(self, word: str) -> str:
         return self.calls[0][self.calls[0].index(word) + 1]
 
 
 def run_again(monkeypatch: pytest.MonkeyPatch, again: Again) -> None:
-    monkeypatch.setattr(compare_verify, "subprocess", SimpleNamespace(run=again, PIPE=subprocess.PIPE))
+    monkeypatch.setattr(compare_verify, "run_pytest", again)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +221,7 @@ def test_both_builds_take_turns_where_both_are_here(
 def test_a_phone_that_is_not_here_leaves_the_regression_unverified_and_says_so(
     runs: Callable[..., tuple[Path, Path]], measured: Callable[..., CellRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_again(monkeypatch, Again(status=4, stderr="ERROR: --devices S-atlas: no phone is called so\n"))
+    run_again(monkeypatch, Again(status=4, said="ERROR: --devices S-atlas: no phone is called so\n"))
     said = farm(*runs(measured(tps=45)), "--verify", "--json")
     told = json.loads(said.stdout)["cells"][0]
     assert said.exit_code == 1
@@ -300,3 +303,46 @@ def test_the_second_build_of_a_run_with_ab_is_found(
     _, new = runs(measured(), head={"bundle": source, "ab": second})
     record = next(RunFolder(new).records())
     assert compare_verify._build(record, RunFolder(new).read_info()) == ours.folder.root
+
+
+class Slow:
+    """A process that does not end in time; ``stubborn``, not even when it is asked to."""
+
+    def __init__(self, ends: type[BaseException] = subprocess.TimeoutExpired, *, stubborn: bool = False) -> None:
+        self.told: list[str] = []
+        self._ends = [ends("pytest", 1)] + [subprocess.TimeoutExpired("pytest", 1)] * stubborn
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        self.told.append("forever" if timeout is None else f"{timeout:g} s")
+        if self._ends:
+            raise self._ends.pop(0)
+        return "", ""
+
+    def terminate(self) -> None:
+        self.told.append("terminate")
+
+    def kill(self) -> None:
+        self.told.append("kill")
+
+
+@pytest.mark.parametrize(
+    ("slow", "error", "told"),
+    [
+        (Slow(), compare_verify._NotHereError, ["5 s", "terminate", "120 s"]),
+        (Slow(stubborn=True), compare_verify._NotHereError, ["5 s", "terminate", "120 s", "kill", "forever"]),
+        (Slow(KeyboardInterrupt), KeyboardInterrupt, ["5 s", "120 s"]),
+    ],
+    ids=["too slow", "stubborn", "Ctrl-C"],
+)
+def test_however_it_ends_pytest_has_the_time_to_leave_the_phone(
+    monkeypatch: pytest.MonkeyPatch, slow: Slow, error: type[BaseException], told: list[str]
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: slow)
+    with pytest.raises(error):
+        compare_verify.run_pytest(["pytest"], 5.0)
+    assert slow.told == told
+
+
+def test_what_pytest_says_on_either_stream_is_kept_with_its_status() -> None:
+    ends = "import sys; print('done', file=sys.stderr); raise SystemExit(10)"
+    assert compare_verify.run_pytest([sys.executable, "-c", ends], 60) == (10, "done\n")

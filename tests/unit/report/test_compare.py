@@ -317,3 +317,12 @@ def test_many_cells_take_no_square_of_time(make: ModuleType) -> None:
 
     cost(10)
     assert cost(1000) < 20 * cost(100)
+
+
+def test_of_many_cells_the_worst_are_shown_and_the_rest_is_counted(make: ModuleType) -> None:
+    base = [measured(make, config={"generate_tokens": n}) for n in range(2, 132)]
+    new = [measured(make, config={"generate_tokens": n}, tps=40 if n < 112 else 50) for n in range(2, 132)]
+    found = compare(base, new)
+    assert len(found.regressions) == 110
+    assert "20 cells that did not get worse are only in --json" in caveats(found)
+    assert as_markdown(found).count("| decode |") == 110
