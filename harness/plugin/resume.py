@@ -81,11 +81,16 @@ class Begun:
         missing: dict[str, int] = {}
         for member in self.head.fleet:
             if member.phone.id not in here:
-                ids = _ids(request, member)
-                unfinished = sum(is_left(self.records.get(cell_id), unfinished=True) for cell_id in ids)
+                unfinished = self._unfinished_of(request, member)
                 if unfinished:
                     missing[member.phone.name] = missing.get(member.phone.name, 0) + unfinished
         return missing
+
+    def _unfinished_of(self, request: Request, member: FleetMember) -> int:
+        if request.ab is not None:
+            done = [pair for pair in self.pairs.values() if pair.done and pair.records[0].phone.id == member.phone.id]
+            return len(cells_of(request.plan)) - len(done)
+        return sum(is_left(self.records.get(cell_id), unfinished=True) for cell_id in _ids(request, member))
 
     def go_on(self, request: Request, fleet: Fleet, command: Sequence[str]) -> Run:
         """Write into the run's head that it goes on, with phones that are new to it, and return the run.

@@ -150,14 +150,17 @@ def judge(
     if abs(difference) > half and abs(difference) > edge:
         better = (difference > 0) is higher_is_better
         return Change("faster" if better else "slower", ratio, interval, None, "")
+    told = f"to tell a change by {bound * 100:.2g} %"
     wanted = max(abs(difference) if abs(difference) > edge else edge - abs(difference), edge * _NEAREST)
     floor = half * math.sqrt(between) / error if error else 0.0
     if floor >= wanted:
-        why = f"runs differ by more from one to another than {bound:.3g} of the figure, and repeats do not help"
+        why = f"runs differ too much from one to another {told}; more repeats do not help"
         return Change("cannot tell", ratio, interval, None, why)
     times = (half**2 - floor**2) / (wanted**2 - floor**2)
     more = max(1, math.ceil(fewest * times) - fewest)
-    return Change("cannot tell", ratio, interval, more, f"the repeats spread too much to tell a change of {bound:.2g}")
+    return Change(
+        "cannot tell", ratio, interval, more, f"the repeats spread too much to tell a change by {bound * 100:.2g} %"
+    )
 
 
 def _degrees(variances: Sequence[tuple[float, float]], whole: float) -> float:
@@ -200,9 +203,8 @@ def _side(ordered: Sequence[float], share: float) -> _Side:
 def rounding_variance(figures: Sequence[float]) -> float:
     """Return the variance, in logarithms, of what rounding took from all repeats alike; 0 where all figures differ.
 
-    That is half a step at the most, for which it is taken.
-
-    Figures with all their digits are never the same; those that are were printed with as many digits as the longest.
+    That is half a step at the most, for which it is taken. Figures with all their digits are never the same; those that
+    are were printed with as many digits as the longest.
     """
     if 1 < len(figures) == len(set(figures)):
         return 0.0

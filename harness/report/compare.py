@@ -8,7 +8,7 @@ change is shown and not called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from harness.core.reasons import Fault, Verdict
@@ -105,7 +105,7 @@ class Comparison:
     bound: float
     cells: tuple[Compared, ...]
     unmatched: tuple[Unmatched, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def regressions(self) -> tuple[Compared, ...]:

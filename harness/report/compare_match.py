@@ -216,4 +216,6 @@ class _Near:
 def _settings_apart(there: CellConfig, here: CellConfig) -> str:
     """Return how the settings of the nearest cell differ, e.g. ``threads 4 there, 2 here``."""
     then, now = there.model_dump(exclude={"repeats"}), here.model_dump(exclude={"repeats"})
-    return one_line(", ".join(f"{key} {then[key]} there, {now[key]} here" for key in then if then[key] != now[key]))
+    apart = [key for key in then if then[key] != now[key]]
+    words = {key: f"{key} {then[key]} there, {now[key]} here" for key in apart} | {"prompt_hash": "prompt or questions"}
+    return one_line(", ".join(words[key] for key in apart))

@@ -58,7 +58,8 @@ def record_of(make: ModuleType, run: Run, bound: BoundCell, reason: Reason | Non
         ab=AbBlock(pair=block.pair, arm=block.arm, block=block.number, blocks=block.of).model_dump(),
     )  # fmt: skip
     info = made.bundle.model_copy(update={"name": bundle.manifest.name, "hash": bundle.hash})
-    run.folder.append(made.model_copy(update={"bundle": info}))
+    phone = made.phone.model_copy(update={"id": f"id-of-{bound.phone}"})
+    run.folder.append(made.model_copy(update={"bundle": info, "phone": phone}))
 
 
 @pytest.fixture
@@ -115,6 +116,7 @@ def test_turns_are_only_done_again_all_together(of_resume: ModuleType, make: Mod
         record_of(make, run, bound, Reason.NOISY if bound.turn[1] == 2 and bound.cell.threads == 2 else None)
     assert run.unfinished(counting(run.folder.records())) == 1
     begun = again(run)
+    assert begun.not_here(request, of_resume.fleet("b").phones) == {"a": 1}
     begun.check(request)
     assert order(begun.go_on(request, of_resume.fleet("a"), [])) == ["a2A", "a2B", "a2B", "a2A"]
     for bound in run.cells[4:]:

@@ -198,6 +198,11 @@ def test_other_settings_are_not_the_same_cell(make: ModuleType) -> None:
     ]
 
 
+def test_another_prompt_is_not_the_same_cell(make: ModuleType) -> None:
+    [said, _] = why([measured(make)], [measured(make, config={"prompt_hash": "q" * 64})])
+    assert said[1] == "other settings in the base run: prompt or questions"
+
+
 def test_another_model_is_refused_and_named_where_only_its_name_is_the_same(make: ModuleType) -> None:
     model = {"name": "tiny-llama", "hash": "n" * 64, "weight_bytes": 1, "quant_bits": 8}
     [said, _] = why([measured(make)], [measured(make, model="tiny-llama").model_copy(update={
