@@ -92,7 +92,8 @@ def _compare(before: Run, now: Run, share: float, across: bool, history: Sequenc
             )
         second = now.info.ab.bundle
         builds = (f"A: {now.info.bundle.name} ({now.info.bundle.hash[:8]})", f"B: {second.name} ({second.hash[:8]})")
-        return compare_builds(now.records, names=builds, bound=share)
+        alike = second.hash == now.info.bundle.hash
+        return compare_builds(now.records, names=builds, bound=share, alike=alike)
     between = between_of([_read(path).records for path in history]) if history else {}
     comparison = compare_runs(before.records, now.records, names=names, bound=share, across=across, between=between)
     if not history:

@@ -260,9 +260,9 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
     hashes = [model.folder.hash for model in models.values()]
     if len(set(hashes)) < len(hashes):
         raise ConfigError("two of the models are the same files", remedy="name each model once")
-    ab = two_builds_of(config.getoption("ab"), config.getoption("ab_rounds"), head, plan)
-    if ab is not None and config.getoption("bundle"):
+    if config.getoption("bundle") and (config.getoption("ab") or (head is not None and head.ab is not None)):
         raise ConfigError("--ab and --bundle: --ab names both builds", remedy="leave out --bundle")
+    ab = two_builds_of(config.getoption("ab"), config.getoption("ab_rounds"), head, plan)
     bundles = (ab.a,) if ab is not None else bundles_of(config.getoption("bundle"), head, plan)
     return Request(
         name,

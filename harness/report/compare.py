@@ -163,10 +163,19 @@ def compare_records(base: CellRecord, new: CellRecord, bound: float = DEFAULT_BO
 
 
 def compare_builds(
-    records: Iterable[CellRecord], *, names: tuple[str, str] = ("A", "B"), bound: float = DEFAULT_BOUND
+    records: Iterable[CellRecord],
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    bound: float = DEFAULT_BOUND,
+    alike: bool = False,
 ) -> Comparison:
-    """Compare the two builds of a run with ``--ab``: B against A, what drifted meanwhile taken out."""
-    return Comparison(*names, bound, sort_worst_first(compare_pair(pair, bound) for pair in pairs_of(records)))
+    """Compare the two builds of a run with ``--ab``: B against A, what drifted meanwhile taken out.
+
+    ``alike``: both are the same files, which is told beside.
+    """
+    notes = ("both builds are the same files: any change that is called here is a wrong call",) if alike else ()
+    cells = sort_worst_first(compare_pair(pair, bound) for pair in pairs_of(records))
+    return Comparison(*names, bound, cells, notes=notes)
 
 
 def compare_pair(pair: Pair, bound: float = DEFAULT_BOUND) -> Compared:
