@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from harness.commands.compare_verify import Run, verify
 from harness.commands.output import Adb, Json, print_json, say, tell
 from harness.core.errors import ConfigError
 from harness.report.compare import Comparison, compare_builds, compare_runs
 from harness.report.compare_history import between_of
 from harness.report.compare_view import as_json, as_markdown, caveats, comparison_table, headline, unmatched_lines
+from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
+from harness.store.schema import CellRecord
 
 EPILOG = "Example: mnn-farm compare reports/BASE reports/NEW --verify --out change.md"
 _NARROWEST = 120
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it was read: ``records`` are all attempts, in the order written."""
+
+    folder: RunFolder
+    info: RunInfo
+    records: tuple[CellRecord, ...]
 
 
 def compare(
@@ -51,6 +62,9 @@ def compare(
     now = before if new is None else _read(new)
     comparison = _compare(before, now, share, across, history or [])
     if check:
+        # What reaches phones is imported when it is needed: the rest does without.
+        from harness.commands.compare_verify import verify
+
         comparison = verify(comparison, before, now, tell, adb)
     if out is not None:
         _write(out, comparison)

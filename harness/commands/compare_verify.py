@@ -12,20 +12,27 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.commands.compare import Run
 from harness.core.errors import ConfigError, FarmError
+from harness.core.ids import utc_now
+from harness.fleet.look import look_at_all
+from harness.fleet.servers import list_phones, read_servers
 from harness.payload.bundle import Bundle, default_bundle, read_bundle
 from harness.payload.bundles_place import imported_bundles
+from harness.phone.health import HealthStore
 from harness.report.compare import Compared, Comparison, compare_builds, compare_records
 from harness.report.text import one_line, plural
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
-from harness.store.schema import CellRecord
+from harness.store.schema import CellRecord, PhoneInfo
 
 Say = Callable[[str], None]
+# From a phone to the name under which adb lists it now.
+Find = Callable[[PhoneInfo], str]
 # What pytest ends with when cells were measured, whatever became of them.
 _MEASURED = (0, 1, 10)
 _MOST_SAID = 300
@@ -35,15 +42,6 @@ _BESIDES_S = 3600.0
 _BESIDES_A_TURN_S = 300.0
 # How long pytest may take to leave a phone as it was found.
 _ENDS_S = 120.0
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run as it was read: ``records`` are all attempts, in the order written."""
-
-    folder: RunFolder
-    info: RunInfo
-    records: tuple[CellRecord, ...]
 
 
 class _NotHereError(Exception):
@@ -68,7 +66,7 @@ def _verified(cell: Compared, base: Run, new: Run, bound: float, say: Say, adb: 
         return replace(cell, check="unverified", checked=str(gone))
     records = list(RunFolder(folder).records())
     if {record.phone.id for record in records} != {cell.new.phone.id}:
-        return replace(cell, check="unverified", checked=f"another phone answered to {one_line(cell.new.phone.serial)}")
+        return replace(cell, check="unverified", checked=f"another phone than {one_line(cell.new.phone.name)} answered")
     by_turns = compare_builds(records, bound=bound).cells
     again = by_turns[0] if by_turns else compare_records(cell.base, records[-1], bound)
     return outcome(cell, again, str(folder))
@@ -95,7 +93,7 @@ def outcome(cell: Compared, again: Compared, where: str) -> Compared:
 
 def _measure(cell: Compared, base: Run, new: Run, say: Say, adb: str | None) -> Path:
     """Run pytest for one cell and return its run folder."""
-    device = _device(cell.new, new.info)
+    device = _device(cell.new, new.info, lambda phone: find_phone(phone, adb))
     now = _build(cell.new, new.info)
     if now is None:
         raise _NotHereError(f"the build {one_line(cell.new.bundle.name)} is not here any more")
@@ -149,17 +147,32 @@ def _wait_for_end(process: subprocess.Popen[str]) -> None:
         process.communicate()
 
 
-def _device(record: CellRecord, info: RunInfo) -> str:
-    """Return the word of ``--devices`` for the phone of a record."""
+def _device(record: CellRecord, info: RunInfo, find: Find) -> str:
+    """Return the word of ``--devices`` for the phone of a record, which its id finds behind whatever cable it is."""
     member = next((member for member in info.fleet if member.phone.id == record.phone.id), None)
     if member is not None and member.provider == "host":
         return "host"
     if member is not None and member.provider != "adb":
         raise _NotHereError(f"{one_line(record.phone.name)} came of {member.provider} and ended with its run")
-    serial = record.phone.serial
-    if "," in serial or not serial.strip():
-        raise _NotHereError(f"the phone's serial {one_line(serial)!r} is no word of --devices")
-    return serial
+    return find(record.phone)
+
+
+def find_phone(phone: PhoneInfo, adb: str | None) -> str:
+    """Return the name under which adb lists a phone now.
+
+    Raises:
+        _NotHereError: it does not list it, or the phone cannot be used.
+    """
+    try:
+        listing = list_phones(read_servers(adb))
+    except FarmError as error:
+        raise _NotHereError(one_line(str(error))) from None
+    seen = next((one for one in look_at_all(listing.phones, HealthStore(), utc_now()) if one.id == phone.id), None)
+    if seen is None:
+        raise _NotHereError(f"the phone {one_line(phone.name)} is not here")
+    if seen.why is not None:
+        raise _NotHereError(f"the phone {one_line(seen.name)} cannot be used: {one_line(seen.why.reason)}")
+    return seen.name
 
 
 def _build(record: CellRecord, info: RunInfo) -> Path | None:

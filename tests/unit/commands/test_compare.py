@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -166,6 +166,7 @@ class Again:
 
 def run_again(monkeypatch: pytest.MonkeyPatch, again: Again) -> None:
     monkeypatch.setattr(compare_verify, "run_pytest", again)
+    monkeypatch.setattr(compare_verify, "find_phone", lambda phone, adb: f"now-{phone.name}")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_what_got_worse_is_measured_again_before_it_is_called_a_regression(
     told = json.loads(found.stdout)
     assert found.exit_code == status
     assert told["cells"][0]["check"] == {1: said.partition("(")[2].partition(":")[0], 0: "refuted"}[status]
-    assert again.after("--devices") == "S-atlas"
+    assert again.after("--devices") == "now-atlas"
     assert again.after("--bundle") == str(default_bundle().folder.root)
     assert Path(again.after("--run-dir")).name.startswith("new-verify-")
 
@@ -218,23 +219,56 @@ def test_both_builds_take_turns_where_both_are_here(
     assert again.after("--ab") == f"{tmp_path / 'old'},{default_bundle().folder.root}"
 
 
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        ([], "the phone atlas is not here"),
+        ([("id-of-birch", None)], "the phone atlas is not here"),
+        ([("id-of-birch", None), ("id-of-atlas", "ada has it")], "the phone now-1 cannot be used: ada has it"),
+    ],
+)
 def test_a_phone_that_is_not_here_leaves_the_regression_unverified_and_says_so(
-    runs: Callable[..., tuple[Path, Path]], measured: Callable[..., CellRecord], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_again(monkeypatch, Again(status=4, said="ERROR: --devices S-atlas: no phone is called so\n"))
+    runs: Callable[..., tuple[Path, Path]], measured: Callable[..., CellRecord], monkeypatch: pytest.MonkeyPatch,
+    seen: list[tuple[str, str | None]], why: str,
+) -> None:  # fmt: skip
+    there = [
+        SimpleNamespace(id=phone_id, name=f"now-{place}", why=reason and SimpleNamespace(reason=reason))
+        for place, (phone_id, reason) in enumerate(seen)
+    ]
+    monkeypatch.setattr(compare_verify, "list_phones", lambda _: SimpleNamespace(phones=there))
+    monkeypatch.setattr(compare_verify, "look_at_all", lambda phones, *_: phones)
     said = farm(*runs(measured(tps=45)), "--verify", "--json")
     told = json.loads(said.stdout)["cells"][0]
     assert said.exit_code == 1
-    assert (told["check"], told["checked"]) == ("unverified", "ERROR: --devices S-atlas: no phone is called so")
+    assert (told["check"], told["checked"]) == ("unverified", why)
 
 
-def test_another_phone_under_that_serial_proves_nothing(
+def test_a_phone_is_found_by_its_id_whatever_it_is_called_now(
+    make: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = [SimpleNamespace(id=f"id-of-{name}", name=f"wlan:{name}", why=None) for name in ("birch", "atlas")]
+    monkeypatch.setattr(compare_verify, "list_phones", lambda _: SimpleNamespace(phones=seen))
+    monkeypatch.setattr(compare_verify, "look_at_all", lambda phones, *_: phones)
+    assert compare_verify.find_phone(make.record("atlas").phone, None) == "wlan:atlas"
+
+
+def test_what_pytest_refuses_is_told(
+    runs: Callable[..., tuple[Path, Path]], measured: Callable[..., CellRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_again(monkeypatch, Again(status=4, said="ERROR: the plan asks for nonsense\n"))
+    said = farm(*runs(measured(tps=45)), "--verify", "--json")
+    told = json.loads(said.stdout)["cells"][0]
+    assert said.exit_code == 1
+    assert (told["check"], told["checked"]) == ("unverified", "ERROR: the plan asks for nonsense")
+
+
+def test_another_phone_under_that_name_proves_nothing(
     runs: Callable[..., tuple[Path, Path]], measured: Callable[..., CellRecord], make: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     run_again(monkeypatch, Again(lambda path: make.run_folder(path, make.info("birch"), [measured("birch", tps=50)])))
     told = json.loads(farm(*runs(measured(tps=45)), "--verify", "--json").stdout)["cells"][0]
-    assert (told["check"], told["checked"]) == ("unverified", "another phone answered to S-atlas")
+    assert (told["check"], told["checked"]) == ("unverified", "another phone than atlas answered")
 
 
 @pytest.mark.parametrize(
