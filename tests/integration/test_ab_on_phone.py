@@ -30,7 +30,7 @@ from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
 DEADLINE_S = 120
-TOKEN_MS = 8.0
+TOKEN_MS = 5.0
 SLOWER = 1.25
 PLAN = """
 schema = 1
@@ -103,6 +103,35 @@ def test_the_slower_build_is_called_slower_in_the_end_in_its_file_and_by_compare
     said = CliRunner().invoke(app, ["compare", str(done.folder)])
     assert said.exit_code == 1
     assert "1 cell compared: 1 worse" in said.output
+
+
+def one_build(done: Done, folder: Path, name: str) -> Path:
+    """A run of one of the builds, as it would have been without the other: its first turn."""
+    record = next(record for record in done.records if record.bundle.name == name)
+    head = RunFolder(done.folder).read_info()
+    assert head.ab is not None
+    assert head.bundle is not None
+    bundle = next(one for one in (head.bundle, head.ab.bundle) if one.name == name)
+    run = RunFolder.create(folder / name)
+    run.write_info(head.model_copy(update={"bundle": bundle, "ab": None}))
+    run.append(record.model_copy(update={"ab": None}))
+    return run.path
+
+
+def test_what_got_worse_is_measured_again_on_the_phone_that_has_its_id(
+    done: Done, virtual_phone: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(virtual_phone.adb_port))
+    base, new = one_build(done, tmp_path, "old"), one_build(done, tmp_path, "new")
+    said = CliRunner().invoke(app, ["compare", str(base), str(new), "--verify", "--json"])
+    assert said.exit_code == 1, said.output
+    told = json.loads(said.stdout)["cells"][0]
+    again = tmp_path / f"new-verify-{told['cell_id'][:6]}"
+    assert (told["check"], told["checked"]) == ("confirmed", str(again))
+    turns = list(RunFolder(again).records())
+    assert [record.ab.arm for record in turns if record.ab is not None] == ["A", "B", "B", "A", "B", "A", "A", "B"]
+    assert {record.phone.id for record in turns} == {done.records[0].phone.id}
+    assert {record.cell_id for record in turns} == {record.cell_id for record in done.records}
 
 
 def test_what_drifts_by_a_tenth_cancels_to_within_a_percent(virtual_phone: Endpoint, tmp_path: Path) -> None:
