@@ -45,6 +45,12 @@ VERBS = (
         "Example: mnn-farm report reports/2026* --out history.html",
     ),
     Verb(
+        "compare",
+        "harness.commands.compare:compare",
+        "Compare two runs cell by cell: faster, slower, same, or cannot tell and how many more repeats it takes.",
+        "Example: mnn-farm compare reports/BASE reports/NEW --verify --out change.md",
+    ),
+    Verb(
         "merge",
         "harness.commands.merge:merge_runs",
         "Make one run folder of several, with its report; the others stay as they are.",

@@ -29,7 +29,7 @@ from harness.payload.models import ModelFolder
 from harness.plan.matrix import PlannedCell
 from harness.runners.events import RunnerLog
 from harness.store.runfolder import RunFolder
-from harness.store.schema import AdbInfo, BundleInfo, CellConfig, CellRecord, Finding, ModelInfo
+from harness.store.schema import AbBlock, AdbInfo, BundleInfo, CellConfig, CellRecord, Finding, ModelInfo
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Account:
     @property
     def bundle(self) -> Bundle:
         """The device binaries that this phone gets."""
-        return self.context.bundle_for(self.phone.facts)
+        return self.context.bundle_for(self.phone.facts, self.cell)
 
     @property
     def config(self) -> CellConfig:
@@ -129,8 +129,13 @@ class Account:
             findings=(*make.findings_of(objections), *self._causes(decisive), *self._remarks(), *self.notes),
             nulls=nulls,
             raw=self.folder.relative(self.raw) if self.raw is not None else None,
+            ab=self._ab(),
             **sections,
         )
+
+    def _ab(self) -> AbBlock | None:
+        block = self.cell.block
+        return None if block is None else AbBlock(pair=block.pair, arm=block.arm, block=block.number, blocks=block.of)
 
     def _causes(self, decisive: Objection | None) -> tuple[Finding, ...]:
         """Return what the logs say about a fault of the product."""

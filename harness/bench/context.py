@@ -23,7 +23,8 @@ from harness.store.schema import LATER_CONFIG, CellConfig
 class RunContext:
     """What all phones of a run have in common. It crosses process borders.
 
-    A phone on which ``bundle`` cannot run gets the first of ``more_bundles`` that can.
+    A phone on which ``bundle`` cannot run gets the first of ``more_bundles`` that can. ``ab`` is the build that
+    takes turns with ``bundle``, if one does.
     """
 
     run_id: str
@@ -32,9 +33,12 @@ class RunContext:
     bundle: Bundle
     models: dict[str, ModelFolder]
     more_bundles: tuple[Bundle, ...] = ()
+    ab: Bundle | None = None
 
-    def bundle_for(self, facts: Facts) -> Bundle:
-        """Return the bundle that a phone gets: the first that runs on it."""
+    def bundle_for(self, facts: Facts, cell: PlannedCell) -> Bundle:
+        """Return the bundle that a phone gets for a cell: the one whose turn it is, else the first that runs on it."""
+        if self.ab is not None and cell.block is not None and cell.block.arm == "B":
+            return self.ab
         return best_bundle((self.bundle, *self.more_bundles), target_of(facts))
 
 

@@ -5,13 +5,38 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from harness.plan.model import Ask, Plan
 
 # On GPU backends MNN's thread number is a mode mask, not a count: 68 = wide tuning (4) + buffer memory (64) for
 # OpenCL, 4 = wide tuning for Vulkan, which knows no 64 (MNN documentation, LLM chapter).
 GPU_MODE = {"opencl": 68, "vulkan": 4}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One turn of a cell that two builds run by turns; see :func:`arms_of`.
+
+    ``pair`` names the cell on its phone with both builds, ``number`` counts its turns from 0, ``of`` is how many.
+    """
+
+    pair: str
+    arm: Literal["A", "B"]
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.arm} {self.number + 1}/{self.of}"
+
+
+def arms_of(rounds: int) -> tuple[Literal["A", "B"], ...]:
+    """Return who runs in each turn: A B B A in the first round, then B A A B or A B B A.
+
+    In every round a drift that is linear in time weighs on both builds alike. Whose turn a round begins with follows
+    Thue and Morse, so that in two rounds a drift that bends does, too.
+    """
+    return tuple("AB"[turn.bit_count() % 2] for turn in range(4 * rounds))  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -33,6 +58,7 @@ class PlannedCell:
     engine: dict[str, bool | int | str] = field(default_factory=dict)
     affinity: str = "any"
     leads: bool = False
+    block: Block | None = None
 
     @property
     def configuration(self) -> tuple[Any, ...]:
@@ -48,7 +74,8 @@ class PlannedCell:
         context = f"-c{self.context_tokens}" if self.context_tokens else ""
         engine = "".join(f"-{key}={value}" for key, value in sorted(self.engine.items()))
         lengths = f"p{self.prompt_tokens}-g{self.generate_tokens}"
-        return f"{self.backend}{threads}{cores}-{self.precision}{memory}{context}-{lengths}{engine}"
+        turn = f" [{self.block}]" if self.block is not None else ""
+        return f"{self.backend}{threads}{cores}-{self.precision}{memory}{context}-{lengths}{engine}{turn}"
 
 
 def cells_of(plan: Plan) -> list[PlannedCell]:

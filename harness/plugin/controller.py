@@ -13,6 +13,8 @@ from rich.console import Console
 from harness.bench.session import PhoneSession
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
+from harness.plugin.ab import compared, counting, write_ab
+from harness.plugin.ab import lines_of as ab_lines
 from harness.plugin.compared import news_of_run, told_of_run
 from harness.plugin.live import Follower, teller
 from harness.plugin.run import Run
@@ -45,7 +47,7 @@ class Controller:
         self.run = run
         self._of_test = {bound.test_id: bound for bound in run.cells}
         self._follower: Follower | None = None
-        self._attempts_before = Counter(record.cell_id for record in run.folder.records())
+        self._attempts_before = Counter(_turn(record) for record in run.folder.records())
         self._problems: list[str] = []
         self.stopped = ""
         self._quiet_letters = False
@@ -118,8 +120,8 @@ class Controller:
         phone = next((p for p in self.run.fleet.phones if bound is not None and p.name == bound.phone), None)
         if bound is None or phone is None:
             return
-        records = [record for record in self.run.folder.records() if record.cell_id == bound.cell_id]
-        if len(records) > self._attempts_before[bound.cell_id]:
+        records = [record for record in self.run.folder.records() if _turn(record) == bound.turn]
+        if len(records) > self._attempts_before[bound.turn]:
             tell_outcome(report, records[-1])
             return
         session = PhoneSession(phone, self.run.context, teller(phone.name))
@@ -153,9 +155,11 @@ class Controller:
             self._follower.stop()
         records = self.run.folder.latest()
         news = news_of_run(self.run, records)
-        status = self._status(records, pytest_status, regressed=bool(news.regressed))
-        self._news = told_of_run(self.run, news, status=status, unfinished=self.run.unfinished(records))
+        status = self._status(self._counting(), pytest_status, regressed=bool(news.regressed))
+        self._news = told_of_run(self.run, news, status=status, unfinished=self.run.unfinished(self._counting()))
         try:
+            if self.run.request.ab is not None:
+                write_ab(self.run.folder.path, compared(self.run.request.ab, self.run.folder.records()))
             write_news(self.run.folder.path, self._news)
             write_all(self.run.folder.path)
         except OSError as error:
@@ -189,7 +193,8 @@ class Controller:
             terminalreporter.write_line(line)
         for line in (*slow_lines(records), *in_short(list(self.run.folder.records()), records)):
             terminalreporter.write_line(line, yellow=True)
-        unfinished = self.run.unfinished(records)
+        self._tell_of_builds(terminalreporter)
+        unfinished = self.run.unfinished(self._counting())
         if unfinished:
             terminalreporter.write_line(
                 f"not finished on these phones: {plural(unfinished, 'cell')}; "
@@ -212,6 +217,13 @@ class Controller:
         for line in qa_lines(news, records):
             reporter.write_line(line)
 
+    def _tell_of_builds(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print what the second of two builds changed."""
+        if self.run.request.ab is not None:
+            comparison = compared(self.run.request.ab, self.run.folder.records())
+            for line in ab_lines(comparison, self._new_console(terminalreporter)):
+                terminalreporter.write_line(line)
+
     def _in_order(self, records: list[CellRecord]) -> list[CellRecord]:
         """Return the records phone by phone, each phone's in the order of the plan."""
         members, planned = self.run.members, [bound.cell_id for bound in self.run.planned]
@@ -225,11 +237,25 @@ class Controller:
 
     def _rendered(self, records: list[CellRecord], terminalreporter: pytest.TerminalReporter) -> list[str]:
         """Render the table with rich into lines, so that it takes the way of pytest's own output."""
-        width = max(self._console.width, _NARROWEST)
-        console = Console(width=width, force_terminal=terminalreporter.hasmarkup, highlight=False)
+        console = self._new_console(terminalreporter)
         with console.capture() as capture:
             console.print(summary_table(records))
         return capture.get().rstrip("\n").split("\n")
+
+    def _new_console(self, terminalreporter: pytest.TerminalReporter) -> Console:
+        width = max(self._console.width, _NARROWEST)
+        return Console(width=width, force_terminal=terminalreporter.hasmarkup, highlight=False)
+
+    def _counting(self) -> list[CellRecord]:
+        """Return the records that say what became of the run's cells; of two builds every turn does."""
+        if self.run.request.ab is None:
+            return self.run.folder.latest()
+        return counting(self.run.folder.records())
+
+
+def _turn(record: CellRecord) -> tuple[str, int]:
+    """Return what the attempts of a cell, or of a turn of it, have in common."""
+    return record.cell_id, 0 if record.ab is None else record.ab.block
 
 
 def _how_it_died(node: Any) -> str:

@@ -19,10 +19,10 @@ from harness.plan.golden import golden_names, with_golden
 from harness.plan.known import KNOWN_FILE, Known
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
 from harness.plan.model import Plan, plan_options
-from harness.plugin.bundles import bundles_of
+from harness.plugin.bundles import DEFAULT_ROUNDS, TwoBuilds, bundles_of, two_builds_of
 from harness.plugin.compared import read_against, read_known
 from harness.plugin.timebox import stop_at
-from harness.store.head import RunInfo, Source
+from harness.store.head import RunInfo, SecondBuild, Source
 from harness.store.resume import Choice
 
 DEFAULT_PLAN = "quick"
@@ -34,6 +34,8 @@ _WITH_VALUE = (
     "--plan",
     "--model",
     "--bundle",
+    "--ab",
+    "--ab-rounds",
     "--run-dir",
     "--rerun",
     "--until",
@@ -77,6 +79,17 @@ def add_options(parser: pytest.Parser) -> None:
         help="MNN model folder (with config.json) or a name known to `mnn-farm models`; again for more",
     )
     group.addoption("--bundle", metavar="NAME|DIR", help="device binaries (default: those that come with mnn-farm)")
+    group.addoption(
+        "--ab",
+        metavar="A,B",
+        help="two builds of device binaries that take turns on every phone, A B B A, so that drift cancels; the table "
+        "at the end and ab.json say what B changed. Example: pytest --devices all --ab mnn-3.5,mnn-3.6",
+    )
+    group.addoption(
+        "--ab-rounds",
+        metavar="N",
+        help=f"for --ab: so many rounds of four turns (default: {DEFAULT_ROUNDS})",
+    )
     group.addoption(
         "--run-dir",
         metavar="DIR",
@@ -178,9 +191,10 @@ class Request:
     more_bundles: tuple[Bundle, ...] = ()
     against: str | None = None
     known: tuple[Known, ...] = ()
+    ab: TwoBuilds | None = None
 
     def bundle_for(self, target: Target) -> Bundle:
-        """Return the bundle that a phone gets: the first that runs on it."""
+        """Return the bundle that a phone gets: the first that runs on it; of two that take turns the one called A."""
         return best_bundle((self.bundle, *self.more_bundles), target)
 
     @property
@@ -199,8 +213,17 @@ class Request:
     @property
     def bundle_source(self) -> Source:
         """The bundle as a run's head holds it."""
-        root = self.bundle.folder.root.resolve()
-        return Source(name=self.bundle.manifest.name, hash=self.bundle.hash, folder=str(root))
+        return _source(self.bundle)
+
+    @property
+    def second_build(self) -> SecondBuild | None:
+        """What takes turns with it, as a run's head holds it."""
+        return None if self.ab is None else SecondBuild(bundle=_source(self.ab.b), rounds=self.ab.rounds)
+
+    @property
+    def builds(self) -> int:
+        """How many builds each phone runs, which is how many records count of each cell of the plan."""
+        return 1 if self.ab is None or self.ab.a.hash == self.ab.b.hash else 2
 
 
 @dataclass(frozen=True)
@@ -256,18 +279,26 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
     hashes = [model.folder.hash for model in models.values()]
     if len(set(hashes)) < len(hashes):
         raise ConfigError("two of the models are the same files", remedy="name each model once")
-    bundles = bundles_of(config.getoption("bundle"), head, plan)
+    if config.getoption("bundle") and (config.getoption("ab") or (head is not None and head.ab is not None)):
+        raise ConfigError("--ab and --bundle: --ab names both builds", remedy="leave out --bundle")
+    ab = two_builds_of(config.getoption("ab"), config.getoption("ab_rounds"), head, plan)
+    bundles = (ab.a,) if ab is not None else bundles_of(config.getoption("bundle"), head, plan)
     return Request(
         name,
         plan,
         models,
         bundles[0],
-        stop_at(config.getoption("until"), config.getoption("budget"), now),
-        _seconds("--wait-lease", config.getoption("wait_lease")),
-        bundles[1:],
-        read_against(config, head),
-        read_known(config),
+        stop_at=stop_at(config.getoption("until"), config.getoption("budget"), now),
+        wait_lease_s=_seconds("--wait-lease", config.getoption("wait_lease")),
+        more_bundles=bundles[1:],
+        against=read_against(config, head),
+        known=read_known(config),
+        ab=ab,
     )
+
+
+def _source(bundle: Bundle) -> Source:
+    return Source(name=bundle.manifest.name, hash=bundle.hash, folder=str(bundle.folder.root.resolve()))
 
 
 def _model_path(wanted: str, source: Source | None) -> Path:

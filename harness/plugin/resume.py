@@ -13,22 +13,27 @@ from harness.fleet.opening import Fleet
 from harness.plan.load import make_plan
 from harness.plan.matrix import cells_of
 from harness.plugin.options import PLAN_OF_RUN, Again, Request
-from harness.plugin.run import Run, bind_cells, cell_ids, context_of, member_of
+from harness.plugin.run import BoundCell, Run, bind_cells, cell_ids, context_of, member_of
+from harness.report.ab import Pair, pairs_of
 from harness.report.text import plural
 from harness.store.head import FleetMember, LeftOut, Resumption, RunInfo
-from harness.store.resume import check_known, check_same, is_left
+from harness.store.resume import check_build, check_known, check_same, is_left
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A run folder that was begun before. ``records`` are the attempts that count, by cell id."""
+    """A run folder that was begun before. ``records`` are the attempts that count, by cell id.
+
+    ``pairs`` are the cells that two builds ran by turns, with their last turns.
+    """
 
     again: Again
     folder: RunFolder
     head: RunInfo
     records: dict[str, CellRecord]
+    pairs: dict[str, Pair]
 
     @staticmethod
     def open(again: Again) -> Begun:
@@ -38,7 +43,8 @@ class Begun:
             ConfigError: it is not a run folder, or its head cannot be read.
         """
         folder = RunFolder.open(again.run_dir)
-        return Begun(again, folder, folder.read_info(), {record.cell_id: record for record in folder.latest()})
+        pairs = {pair.key: pair for pair in pairs_of(folder.records())}
+        return Begun(again, folder, folder.read_info(), {record.cell_id: record for record in folder.latest()}, pairs)
 
     def check(self, request: Request) -> None:
         """Refuse to go on with another plan, model or bundle, or with other ids for the same cells.
@@ -51,12 +57,23 @@ class Begun:
         plan = make_plan(self.head.plan, PLAN_OF_RUN).model_dump(mode="json", by_alias=True)
         head = self.head.model_copy(update={"plan": plan})
         check_same(head, records, request.plan_values, request.model_sources, request.bundle_source)
+        if head.ab is not None and request.second_build is not None:
+            check_build(head.ab.bundle, request.second_build.bundle)
         known = [cell_id for member in self.head.fleet for cell_id in _ids(request, member)]
         check_known(self.head, records, known, harness.__version__)
 
-    def is_left(self, cell_id: str) -> bool:
-        """Whether a cell is to be done now."""
-        return is_left(self.records.get(cell_id), unfinished=self.again.unfinished, chosen=self.again.chosen)
+    def is_left(self, bound: BoundCell) -> bool:
+        """Whether a cell is to be done now; a turn is done again together with all others of its cell.
+
+        What drifts cancels only between turns that follow one another.
+        """
+        again = self.again
+        if bound.pair is None:
+            return is_left(self.records.get(bound.cell_id), unfinished=again.unfinished, chosen=again.chosen)
+        pair = self.pairs.get(bound.pair)
+        if pair is not None and any(again.chosen.picks(record) for record in pair.records):
+            return True
+        return again.unfinished and (pair is None or not pair.done)
 
     def not_here(self, request: Request, phones: Sequence[ConnectedPhone]) -> dict[str, int]:
         """Return, by name, how many cells are unfinished of each phone of the run that is not among ``phones``."""
@@ -64,11 +81,16 @@ class Begun:
         missing: dict[str, int] = {}
         for member in self.head.fleet:
             if member.phone.id not in here:
-                ids = _ids(request, member)
-                unfinished = sum(is_left(self.records.get(cell_id), unfinished=True) for cell_id in ids)
+                unfinished = self._unfinished_of(request, member)
                 if unfinished:
                     missing[member.phone.name] = missing.get(member.phone.name, 0) + unfinished
         return missing
+
+    def _unfinished_of(self, request: Request, member: FleetMember) -> int:
+        if request.ab is not None:
+            done = [pair for pair in self.pairs.values() if pair.done and pair.records[0].phone.id == member.phone.id]
+            return len(cells_of(request.plan)) - len(done)
+        return sum(is_left(self.records.get(cell_id), unfinished=True) for cell_id in _ids(request, member))
 
     def go_on(self, request: Request, fleet: Fleet, command: Sequence[str]) -> Run:
         """Write into the run's head that it goes on, with phones that are new to it, and return the run.
@@ -80,7 +102,7 @@ class Begun:
         """
         now = Begun.open(self.again)
         planned = bind_cells(request, fleet.phones)
-        cells = tuple(bound for bound in planned if now.is_left(bound.cell_id))
+        cells = tuple(bound for bound in planned if now.is_left(bound))
         missing = now.not_here(request, fleet.phones)
         names = {left.name for left in fleet.left_out}
         absent = [
@@ -103,7 +125,7 @@ class Begun:
             return info.model_copy(
                 update={
                     "fleet": fleet_now,
-                    "cells": len(fleet_now) * len(cells_of(request.plan)),
+                    "cells": len(fleet_now) * len(cells_of(request.plan)) * request.builds,
                     "models": info.models or request.model_sources,
                     "bundle": info.bundle or request.bundle_source,
                     "resumptions": (*info.resumptions, resumption),

@@ -7,7 +7,7 @@ import pickle
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,13 +19,16 @@ from harness.bench.estimate import estimate_s
 from harness.bench.phone import ConnectedPhone
 from harness.bench.support import ruled_out
 from harness.bench.target import target_of
-from harness.core.ids import iso, new_run_id, test_name, utc_now
+from harness.core.ids import content_id, iso, new_run_id, test_name, utc_now
 from harness.fleet.opening import Fleet
 from harness.payload.bundle import Bundle
 from harness.payload.bundle_manifest import Target
-from harness.plan.matrix import PlannedCell, cells_of
+from harness.plan.matrix import Block, PlannedCell, arms_of, cells_of
+from harness.plugin.bundles import TwoBuilds
 from harness.plugin.options import Request
+from harness.report.ab import pairs_of
 from harness.report.news_against import LAST, Against, Baseline, baseline_of, find_against
+from harness.report.text import distinct
 from harness.store.head import FleetMember, RunInfo
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
@@ -39,6 +42,16 @@ class BoundCell:
     cell: PlannedCell
     cell_id: str
     test_id: str
+
+    @property
+    def pair(self) -> str | None:
+        """What names it together with the other build's turns; ``None`` where one build is measured."""
+        return None if self.cell.block is None else self.cell.block.pair
+
+    @property
+    def turn(self) -> tuple[str, int]:
+        """What its records go by: the cell's id, and which turn of it this is."""
+        return self.cell_id, 0 if self.cell.block is None else self.cell.block.number
 
 
 @dataclass(frozen=True)
@@ -117,7 +130,13 @@ class Run:
         return [phone.name for phone in self.fleet.phones if phone.name in busy]
 
     def unfinished(self, records: Iterable[CellRecord]) -> int:
-        """Return how many cells of the phones that are here have no final record among ``records``."""
+        """Return how many cells of the phones that are here have no final record among ``records``.
+
+        Of two builds that take turns ``records`` are all turns; a cell is final when all of them are.
+        """
+        if self.request.ab is not None:
+            done = {pair.key for pair in pairs_of(records) if pair.done}
+            return len({bound.pair for bound in self.planned} - done)
         final = {record.cell_id for record in records if record.final}
         return sum(bound.cell_id not in final for bound in self.planned)
 
@@ -131,10 +150,12 @@ def cell_ids(request: Request, phone_id: str, target: Target, clusters: Iterable
     """Return the ids of a phone's cells, the most wanted first; the phone need not be here.
 
     ``target`` decides which device binaries it gets. ``clusters`` are the ``cpu_clusters`` of its facts, which say what
-    a plan's ``affinity`` means on it.
+    a plan's ``affinity`` means on it. Where two builds take turns a cell of the plan has an id with each.
     """
-    bundle = request.bundle_for(target)
-    return [_cell_id(request, phone_id, bundle, clusters, cell) for cell in cells_of(request.plan)]
+    clusters = tuple(clusters)
+    bundles = (request.ab.a, request.ab.b) if request.ab is not None else (request.bundle_for(target),)
+    ids = [_cell_id(request, phone_id, bundle, clusters, cell) for cell in cells_of(request.plan) for bundle in bundles]
+    return distinct(ids)
 
 
 def _cell_id(request: Request, phone_id: str, bundle: Bundle, clusters: Iterable[Any], cell: PlannedCell) -> str:
@@ -147,23 +168,41 @@ def bind_cells(request: Request, phones: Sequence[ConnectedPhone]) -> tuple[Boun
 
     So a process that runs them all by itself gives every phone its first figures first, as workers side by side do.
     """
-    bound = []
+    if request.ab is not None:
+        return tuple(_bind_turns(request, request.ab, phones))
     bundles = {phone.name: request.bundle_for(target_of(phone.facts)) for phone in phones}
+    return tuple(
+        _bind(request, phone, bundles[phone.name], cell) for cell in cells_of(request.plan) for phone in phones
+    )
+
+
+def _bind_turns(request: Request, ab: TwoBuilds, phones: Sequence[ConnectedPhone]) -> Iterator[BoundCell]:
+    """Yield the turns of both builds, those of a cell on a phone one after the other."""
+    arms = arms_of(ab.rounds)
     for cell in cells_of(request.plan):
-        for phone in phones:
-            cell_id = _cell_id(request, phone.identity.id, bundles[phone.name], phone.facts.cpu_clusters, cell)
-            name = test_name(
-                phone.name,
-                request.models[cell.model].name,
-                cell.backend,
-                cell.threads,
-                cell.precision,
-                cell.prompt_tokens,
-                cell.generate_tokens,
-                cell_id,
-            )
-            bound.append(BoundCell(phone.name, cell, cell_id, name))
-    return tuple(bound)
+        firsts = {phone.name: [_bind(request, phone, bundle, cell) for bundle in (ab.a, ab.b)] for phone in phones}
+        for number, arm in enumerate(arms):
+            for phone in phones:
+                a, b = firsts[phone.name]
+                pair = content_id({"a": a.cell_id, "b": b.cell_id})
+                bound = a if arm == "A" else b
+                turn = replace(cell, block=Block(pair, arm, number, len(arms)))
+                yield replace(bound, cell=turn, test_id=f"{bound.test_id}-{arm}{number + 1}")
+
+
+def _bind(request: Request, phone: ConnectedPhone, bundle: Bundle, cell: PlannedCell) -> BoundCell:
+    cell_id = _cell_id(request, phone.identity.id, bundle, phone.facts.cpu_clusters, cell)
+    name = test_name(
+        phone.name,
+        request.models[cell.model].name,
+        cell.backend,
+        cell.threads,
+        cell.precision,
+        cell.prompt_tokens,
+        cell.generate_tokens,
+        cell_id,
+    )
+    return BoundCell(phone.name, cell, cell_id, name)
 
 
 def member_of(phone: ConnectedPhone) -> FleetMember:
@@ -203,10 +242,11 @@ def begin(request: Request, fleet: Fleet, run_dir: Path | None, root: Path, comm
         plan=request.plan_values,
         fleet=tuple(member_of(phone) for phone in fleet.phones),
         left_out=tuple(fleet.left_out),
-        cells=len(cells),
+        cells=len({bound.cell_id for bound in cells}),
         models=request.model_sources,
         bundle=request.bundle_source,
         against=request.against,
+        ab=request.second_build,
     )
     folder.write_info(info)
     return Run(request, fleet, context, folder, cells, cells, tuple(phone.identity.id for phone in fleet.phones))
@@ -215,7 +255,8 @@ def begin(request: Request, fleet: Fleet, run_dir: Path | None, root: Path, comm
 def context_of(request: Request, run_id: str, folder: RunFolder) -> RunContext:
     """Return what all phones of a run have in common."""
     where = folder.path.resolve()
-    return RunContext(run_id, where, request.plan, request.bundle, request.models, request.more_bundles)
+    second = None if request.ab is None else request.ab.b
+    return RunContext(run_id, where, request.plan, request.bundle, request.models, request.more_bundles, second)
 
 
 def command_line() -> list[str]:
@@ -224,18 +265,20 @@ def command_line() -> list[str]:
 
 
 def describe_dry_run(
-    request: Request, phones: Sequence[ConnectedPhone], is_left: Callable[[str], bool] = lambda _: True
+    request: Request, phones: Sequence[ConnectedPhone], is_left: Callable[[BoundCell], bool] = lambda _: True
 ) -> Iterator[str]:
     """Yield, line by line, the cells per phone and the time they should take.
 
-    ``is_left`` tells by its id whether a cell is to be done, in a run that was begun before.
+    ``is_left`` tells whether a cell is to be done, in a run that was begun before.
     """
     busy: dict[str, float] = {}
     for phone in phones:
         yield f"{phone.name}: {phone.facts.model or 'unknown model'}, {phone.tier} tier"
         for bound in bind_cells(request, [phone]):
             model, bundle = request.models[bound.cell.model], request.bundle_for(target_of(phone.facts))
-            if not is_left(bound.cell_id):
+            if request.ab is not None and bound.cell.block is not None and bound.cell.block.arm == "B":
+                bundle = request.ab.b
+            if not is_left(bound):
                 yield f"  {model.name} {bound.cell.label}  done before"
                 continue
             refused = ruled_out(bound.cell, request.plan, phone.facts, bundle, model)

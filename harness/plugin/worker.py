@@ -71,9 +71,11 @@ def too_late(cell: PlannedCell, session: PhoneSession, stop_at: datetime | None,
         return None
     context, phone = session.context, session.phone
     model = context.models[cell.model]
-    if ruled_out(cell, context.plan, phone.facts, context.bundle_for(phone.facts), model) is not None:
+    if ruled_out(cell, context.plan, phone.facts, context.bundle_for(phone.facts, cell), model) is not None:
         return None
-    needs_s = estimate_s(cell, context.plan, model, phone.tier)
+    # Turns that two builds take mean nothing without those that follow.
+    turns = 1 if cell.block is None else cell.block.of - cell.block.number
+    needs_s = turns * estimate_s(cell, context.plan, model, phone.tier)
     left_s = (stop_at - now).total_seconds()
     if needs_s <= left_s:
         return None

@@ -54,12 +54,19 @@ class Resumption(Frozen):
     left_out: tuple[LeftOut, ...] = ()
 
 
+class SecondBuild(Frozen):
+    """The build that a run with ``--ab`` holds against ``bundle``, and in how many rounds of four turns."""
+
+    bundle: Source
+    rounds: int
+
+
 class RunInfo(Frozen):
     """The head of a run folder, ``run.json``.
 
     ``models`` go by the plan's names for them. ``models`` and ``bundle`` are missing in heads of older versions.
-    ``fleet`` holds every phone that ever took part, ``left_out`` is that of the first start. ``against`` is what
-    ``--against`` said at the first start, ``None`` if nothing.
+    ``ab`` is there in a run of two builds. ``fleet`` holds every phone that ever took part, ``left_out`` is that of
+    the first start. ``against`` is what ``--against`` said at the first start, ``None`` if nothing.
     """
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
@@ -78,6 +85,7 @@ class RunInfo(Frozen):
     bundle: Source | None = None
     resumptions: tuple[Resumption, ...] = ()
     against: str | None = None
+    ab: SecondBuild | None = None
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 

@@ -113,6 +113,15 @@ def check_same(
     _check_hash(f"bundle {bundle.name}", hash_then, bundle)
 
 
+def check_build(then: Source, now: Source) -> None:
+    """Refuse another build in the place of the second of a run with ``--ab``.
+
+    Raises:
+        ConfigError: its content differs.
+    """
+    _check_hash(f"bundle {now.name}", then.hash, now)
+
+
 def _check_hash(what: str, then: str | None, now: Source) -> None:
     if then is not None and then != now.hash:
         raise ConfigError(

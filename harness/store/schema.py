@@ -268,8 +268,21 @@ class Finding(Frozen):
     cause: str = ""
 
 
+class AbBlock(Frozen):
+    """Which turn of an interleaved comparison of two builds (``--ab``) this attempt was; no part of the cell's id.
+
+    ``pair`` is the same for all turns of one cell of the plan on one phone, whichever build ran; ``block`` counts them
+    from 0, ``blocks`` says how many there are.
+    """
+
+    pair: str
+    arm: Literal["A", "B"]
+    block: int
+    blocks: int
+
+
 # What may be null without a reason: it says "does not apply", not "unknown".
-_FREE_NULLS = frozenset({"reason", "fault", "planned_phone", "config.affinity", "config.duration_s"})
+_FREE_NULLS = frozenset({"reason", "fault", "planned_phone", "ab", "config.affinity", "config.duration_s"})
 # Sections whose fields are named in ``nulls`` without the section's name.
 _SECTIONS = ("phone", "model", "bundle", "adb", "backend", "metrics", "thermal", "output")
 
@@ -303,6 +316,7 @@ class CellRecord(Frozen):
     findings: tuple[Finding, ...] = ()
     nulls: dict[str, str] = Field(default_factory=dict)
     raw: str | None
+    ab: AbBlock | None = None
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
 

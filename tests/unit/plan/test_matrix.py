@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from harness.plan.matrix import cells_of
+from harness.plan.matrix import Block, arms_of, cells_of
 from harness.plan.model import Plan
 
 
@@ -107,3 +108,18 @@ def test_the_first_cell_of_each_configuration_leads() -> None:
     found = cells(backends=["cpu", "opencl"], threads=[1, 2], precision=["low", "high"])
     leading = [(cell.backend, cell.precision, cell.threads) for cell in found if cell.leads]
     assert leading == [("cpu", "low", 1), ("opencl", "low", 68), ("cpu", "high", 1), ("opencl", "high", 68)]
+
+
+def test_two_builds_take_turns_so_that_what_drifts_weighs_on_both_alike() -> None:
+    assert "".join(arms_of(1)) == "ABBA"
+    assert "".join(arms_of(2)) == "ABBABAAB"
+    for rounds in (1, 2, 3, 8):
+        signs = [1 if arm == "A" else -1 for arm in arms_of(rounds)]
+        assert sum(signs) == 0
+        assert sum(sign * turn for turn, sign in enumerate(signs)) == 0
+    assert sum(sign * turn**2 for turn, sign in enumerate(1 if arm == "A" else -1 for arm in arms_of(2))) == 0
+
+
+def test_a_turn_is_named_for_people() -> None:
+    cell = replace(cells()[0], block=Block("p", "B", 1, 8))
+    assert cell.label.endswith(" [B 2/8]")

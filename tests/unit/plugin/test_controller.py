@@ -36,6 +36,7 @@ def record_of(cell: str, reason: Reason | None) -> CellRecord:
     fault = reason.fault if reason is not None else None
     made = SimpleNamespace(
         cell_id=cell,
+        ab=None,
         why=reason,
         reason=reason and reason.code,
         fault=fault,
@@ -54,7 +55,7 @@ def report(worker: Any = None) -> Any:
 
 def controller(*cells: str, records: list[CellRecord] | None = None) -> Controller:
     """The controller of a run on phones a and b; cells are named ``a-1``. ``records`` is what its folder holds."""
-    bound = [SimpleNamespace(phone=name[0], cell=name, cell_id=name, test_id=name) for name in cells]
+    bound = [SimpleNamespace(phone=name[0], cell=name, cell_id=name, test_id=name, turn=(name, 0)) for name in cells]
     run = SimpleNamespace(
         cells=bound,
         fleet=SimpleNamespace(phones=[SimpleNamespace(name="a"), SimpleNamespace(name="b")]),

@@ -185,3 +185,13 @@ def test_a_resumed_run_asks_what_it_asked_though_the_file_is_gone(tmp_path: Path
 def test_a_golden_set_needs_phones_to_ask() -> None:
     assert needs_devices(config(golden="general")) == "--golden"
     assert join_values(["--golden", "mine.toml"]) == ["--golden=mine.toml"]
+
+
+def test_two_builds_and_one_build_are_not_both_wanted() -> None:
+    ours = str(default_bundle().folder.root)
+    with pytest.raises(ConfigError, match="--ab and --bundle: --ab names both builds: leave out --bundle"):
+        read_request(config(ab=f"{ours},{ours}", bundle=ours), NOW)
+    request = read_request(config(ab=f"{ours},{ours}"), NOW)
+    assert request.ab is not None
+    assert (request.bundle, request.more_bundles, request.builds) == (request.ab.a, (), 1)
+    assert needs_devices(config(ab="a,b")) == "--ab"

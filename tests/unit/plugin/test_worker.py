@@ -16,7 +16,7 @@ from harness.core.reasons import Reason
 from harness.payload.bundle import default_bundle
 from harness.payload.folder import PayloadFolder
 from harness.payload.models import ModelFolder
-from harness.plan.matrix import PlannedCell, cells_of
+from harness.plan.matrix import Block, PlannedCell, cells_of
 from harness.plan.model import Plan
 from harness.plugin import worker as module
 from harness.plugin.run import BoundCell, WorkerRun
@@ -73,6 +73,13 @@ def test_a_cell_is_started_only_if_it_should_be_done_in_time() -> None:
     refused = late(NEEDS_S - 0.1)
     assert refused is not None
     assert refused.reason is Reason.OUT_OF_TIME
+
+
+def test_turns_of_two_builds_are_begun_only_if_all_of_them_should_be_done_in_time() -> None:
+    first, last = (replace(CPU, block=Block("p", "A", number, 4)) for number in (0, 3))
+    assert late(4 * NEEDS_S - 0.1, first) is not None
+    assert late(4 * NEEDS_S + 0.1, first) is None
+    assert late(NEEDS_S + 0.1, last) is None
 
 
 def test_the_refusal_says_how_long_it_takes_and_what_to_do() -> None:
