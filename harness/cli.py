@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import harness
-from harness.commands import bins, clean, devices, diff, doctor, judge, models, reports, triage
+from harness.commands import bins, clean, devices, diagnose, diff, doctor, judge, models, reports, triage
 from harness.commands.output import say, tell
 from harness.core.errors import BundleError, ConfigError, FarmError
 from harness.selfcheck.cli import EPILOG as SELFCHECK_EXAMPLE
@@ -33,6 +33,7 @@ app.command("doctor", epilog="Example: mnn-farm doctor")(doctor.doctor)
 app.command("report", epilog="Example: mnn-farm report reports/20260101-120000-ab12 --out report.html")(reports.report)
 app.command("reasons", epilog="Example: mnn-farm reasons")(reports.reasons)
 app.command("judge", epilog=judge.EPILOG)(judge.judge)
+app.command("diagnose", epilog=diagnose.EPILOG)(diagnose.diagnose)
 app.command("triage", epilog=triage.EPILOG)(triage.triage_files)
 app.command("diff", epilog=diff.EPILOG)(diff.diff)
 app.command("clean", epilog=clean.EPILOG)(clean.clean)
