@@ -17,8 +17,8 @@ from harness.runners.events import parse_runner_output
 from harness.store.schema import CellRecord
 from harness.triage.triage import Source
 
-# A cell that takes so many times longer than a slow phone of its tier should need hangs.
-_PATIENCE = 8.0
+# A large model gets so many times longer than a slow phone of its tier should need; below, there is patience enough.
+_PATIENCE, _SOON_S = 8.0, 2.0
 _FEW_TOKENS = 4
 _TEXTS = ("stderr", "stdout", "logcat")
 # They spoil a figure, not the answer to whether it works: told, and judged where heat is the question.
@@ -60,7 +60,7 @@ class Engine:
         subject = self._subject
         plan, cell = plan_of(setting, shape, subject.model.name)
         expected_s = estimate_s(cell, plan, subject.model, subject.phone.tier) - (shape.duration_s or 0.0)
-        shape = replace(shape, patience_s=max(shape.patience_s, _PATIENCE * expected_s))
+        shape = replace(shape, patience_s=shape.patience_s + _PATIENCE * max(0.0, expected_s - _SOON_S))
         plan, cell = plan_of(setting, shape, subject.model.name)
         subject.session.context = replace(subject.context, plan=plan)
         return Ran(setting, shape, subject.session.run_cell(cell))
@@ -149,7 +149,8 @@ class Engine:
         def trial(setting: Setting) -> bool:
             self._subject.say(f"trying {setting.words()}")
             record = self.run(setting, like.shape).record
-            return record.reason is None or record.why in _SPOILS_FIGURES
+            enough = _SPOILS_FIGURES if like.shape.compared else _SPOILS_FIGURES | _OF_TEXT
+            return record.reason is None or record.why in enough
 
         return trial
 
@@ -182,6 +183,9 @@ class Engine:
         record, reason = ran.record, ran.record.why
         assert reason is not None  # noqa: S101  only records with a reason come here
         outcome = broke(reason, record.detail, evidence=[finding.evidence for finding in record.findings[:2]])
+        outcome = replace(outcome, cause=_CAUSES.get(reason, outcome.cause))
+        if reason is Reason.HANG:
+            outcome = replace(outcome, detail=f"{outcome.detail}; {last_word(self._raw(record), record)}")
         cause = next((finding for finding in record.findings if finding.cause), None)
         if cause is not None:
             return self._of(record, with_cause(outcome, cause))
@@ -205,6 +209,28 @@ _COOLER = (
     "If it throttles again: fewer threads, shorter answers, or pauses between them; plan soak measures what is left.",
 )
 _HEAT = "The phone lowers its clocks to protect itself from heat: what it does in the first seconds does not last."
+
+
+# Where the list of reasons speaks of a figure, and here it is about whether the thing works.
+_CAUSES = {
+    Reason.UNPARSED_OUTPUT: "What the program printed is no runner's account: it is garbled, cut off, or of another "
+    "version of the runner.",
+    Reason.HANG: "The program neither ended nor failed in all the time it was given: it waits for something that does "
+    "not come, or computes without end.",
+}
+
+
+def last_word(raw: Path, record: CellRecord) -> str:
+    """Return how far a run came by its own words."""
+    out = raw / "stdout"
+    if record.bundle.runner != "farm_runner" or not out.is_file():
+        return "how far it came is not told"
+    told = parse_runner_output(out.read_bytes())
+    if told.generations:
+        return f"it had answered {len(told.generations)} prompt(s)"
+    if told.load is not None:
+        return "the model was loaded, no answer was finished"
+    return "the program had started, the model was not loaded" if told.hello is not None else "it had not said a word"
 
 
 def loaded(record: CellRecord, raw: Path) -> bool:

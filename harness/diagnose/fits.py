@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +24,12 @@ from harness.diagnose.reach import on_adb
 from harness.diagnose.rung import Outcome, broke, held
 from harness.diagnose.setting import Shape, plan_of
 from harness.diagnose.subject import Subject
-from harness.payload.bundle import Bundle, best_bundle
+from harness.payload.bundle import MANIFEST, Bundle, best_bundle
 from harness.payload.bundle_inspect import inspect_folder
 from harness.payload.engine_needs import too_old
 from harness.payload.model_problem import Problem
 from harness.payload.probe import RunSpec
+from harness.report.advice import ADVICE
 from harness.runners.base import Order, Step
 from harness.runners.events import RunnerLog
 from harness.runners.prompt_text import prompt_text
@@ -38,7 +41,21 @@ START_S = 30.0
 CLEAN_UP_S = 20.0
 # What a shell, or the probe in its place, says of a program that the kernel refuses or does not find.
 _NOT_STARTED = {126: Reason.NOEXEC, 127: Reason.LINK_ERROR}
+# What the kernel says of a file that it does not start.
+_SPAWN = {
+    "ENOEXEC": (Reason.ABI_MISMATCH, "the phone does not know the program's format: it is built for another CPU"),
+    "ENOENT": (Reason.LINK_ERROR, "the program's own loader is not on this phone: it is built for another system"),
+    "EACCES": (Reason.NOEXEC, "the phone refuses to start the program: no permission, or no programs from this folder"),
+}
 _HELP = {"farm_runner": ("--help",)}
+_MISSING = re.compile(
+    r"error while loading shared libraries: (?P<glibc>[^\s:]+): cannot open shared object file"
+    r'|library "(?P<bionic>[^"]+)" not found'
+)
+_LOOK_BESIDE = (
+    "Give the bundle its files as a variant (`mnn-farm bins import` does): they then get LD_LIBRARY_PATH.",
+    "Or link the program with -Wl,-rpath,'$ORIGIN'.",
+)
 
 
 def bundle_fits(subject: Subject) -> Outcome:
@@ -52,8 +69,8 @@ def bundle_fits(subject: Subject) -> Outcome:
         bundle.check(subject.target)
         offered = bundle.backends(subject.target)
     except ConfigError as error:
-        detail = error.message
-        return replace(broke(error.reason, detail, advice=(error.remedy,)), reproduce=again)
+        advice = (ADVICE[error.reason], error.remedy)
+        return replace(broke(error.reason, error.message, advice=advice), reproduce=again)
     subject.say(f"inspecting bundle {bundle.manifest.name}")
     problems = tuple(_problems(bundle, bundle.abi(subject.target), facts.page_size))
     errors = tuple(problem for problem in problems if not problem.warning)
@@ -72,8 +89,14 @@ def _problems(bundle: Bundle, abi: str | None, page_bytes: int | None) -> Iterat
     root = bundle.folder.root
     places = [root / variant.folder for variant in bundle.manifest.variants if variant.abi == abi] or [root]
     for place in places:
+        report = inspect_folder(place, page_bytes=page_bytes)
+        built_for = [variant.abi for variant in report.variants]
+        if abi is not None and built_for and abi not in built_for:
+            said = f"{bundle.program} of {bundle.manifest.name} is for {', '.join(built_for)}, the phone takes {abi}"
+            fix = f"add what is built for {abi}, and correct what {MANIFEST} says"
+            yield Problem("bundle_wrong_abi", said, fix, reason=Reason.ABI_MISMATCH)
         # A manifest names its programs itself, whatever they are called.
-        yield from (one for one in inspect_folder(place, page_bytes=page_bytes).problems if one.check not in _OF_NAMES)
+        yield from (one for one in report.problems if one.check not in _OF_NAMES)
 
 
 _OF_NAMES = frozenset({"no_runner", "no_llm_bench", "no_llm_demo", "bundle_empty"})
@@ -200,23 +223,38 @@ def _start(subject: Subject, order: Order, step: Step, number: int) -> Outcome |
         subject.run_dir / "raw" / f"links-{number}", {"stdout": run.stdout, "stderr": run.stderr, "logcat": log.lines}
     )
     env = [f"{key}={value}" for key, value in (step.env or {}).items()]
-    again = on_adb(subject, ["env", *env, *step.argv] if env else list(step.argv))
+    again = on_adb(subject, shlex.join([*(["env", *env] if env else []), *step.argv]))
     outcome = broke(objection.reason, objection.detail, evidence=[objection.evidence])
     causes = triaged(evidence)
-    outcome = with_cause(outcome, causes[0]) if causes else outcome
+    outcome = _names_the_library(with_cause(outcome, causes[0]) if causes else outcome, order)
     return replace(outcome, reproduce=again, raw=f"raw/links-{number}/")
 
 
 def _objections(evidence: Evidence) -> Iterator[Objection]:
+    stderr, end = evidence.run.stderr, evidence.run.end
+    if end is not None and end.why == "spawn_failed" and end.errno in _SPAWN:
+        yield Objection(*_SPAWN[end.errno])
     yield from ended_by_itself(evidence)
-    stderr = evidence.run.stderr
     for line in find_link_errors(stderr):
         yield Objection(Reason.LINK_ERROR, line, stderr.decode("utf-8", "replace"))
-    end = evidence.run.end
     if end is not None and end.exit_code in _NOT_STARTED:
         said = stderr.decode("utf-8", "replace").strip()
         detail = f"exit code {end.exit_code}: {said[-300:] or 'without a word'}"
         yield Objection(_NOT_STARTED[end.exit_code], detail, said)
+
+
+def _names_the_library(outcome: Outcome, order: Order) -> Outcome:
+    """Return a link error with the library that is missing for its cause, whichever loader says so."""
+    match = _MISSING.search(outcome.detail)
+    if match is None or outcome.reason is not Reason.LINK_ERROR:
+        return outcome
+    name = match["glibc"] or match["bionic"]
+    here = f"{name} is among the files of the bundle, but the loader does not look there"
+    away = f"{name} is neither among the files of the bundle nor on this phone where the loader looks"
+    beside = name in order.files
+    advice = _LOOK_BESIDE if beside else (f"Add {name}, built for this ABI, to the bundle, or link it statically.",)
+    cause = f"The program cannot be loaded without a library: {here if beside else away}."
+    return replace(outcome, code="missing_shared_library", cause=cause, advice=advice)
 
 
 def with_cause(outcome: Outcome, finding: Finding) -> Outcome:

@@ -12,7 +12,7 @@ from harness.adb.transport import AdbTransport
 from harness.bench.phone import Terms, connect, open_transport
 from harness.bench.recovery import Ladder
 from harness.core.deadline import Deadline
-from harness.core.errors import HarnessError, PhoneError, storage_reason
+from harness.core.errors import HarnessError, PhoneError, ProbeError, storage_reason
 from harness.core.ids import utc_now
 from harness.core.reasons import Reason
 from harness.core.transport import PushItem, checked
@@ -27,6 +27,7 @@ from harness.plan.tiers import load_tier_rules
 ASK_S = 20.0
 # Enough that a storage which takes names but no content does not pass, too little to disturb who measures there.
 _TRIAL_BYTES = 64 << 10
+_NOEXEC = "The storage is mounted noexec, or the vendor's policy forbids the shell's programs there: no chmod helps."
 # As benchmarks have it by default: below, phones save power or go off.
 BATTERY_FLOOR_PCT = 20
 RECOVERY = Recovery(wait_s=20.0, tries=1, quarantine=False)
@@ -51,7 +52,7 @@ def storage_takes_files(subject: Subject) -> Outcome:
     subject.say("bringing a trial file")
     remote = f"{base}/trial-{secrets.token_hex(4)}"
     deadline = Deadline(ASK_S * 3, "a trial file", transport.name)
-    again = on_adb(subject, ["sh", "-c", f"df {base}; echo x >{base}/x && rm {base}/x"])
+    again = on_adb(subject, f"df {base}; echo x >{base}/x && rm {base}/x")
     with tempfile.TemporaryDirectory(prefix="mnn-farm-") as scratch:
         local = Path(scratch) / "trial"
         local.write_bytes(secrets.token_bytes(_TRIAL_BYTES))
@@ -59,7 +60,9 @@ def storage_takes_files(subject: Subject) -> Outcome:
             transport.push([PushItem(local, remote)], deadline=deadline)
             copy = transport.shell(["cat", remote], deadline=deadline).stdout
         except PhoneError as error:
-            return replace(broke_by(error), reproduce=again)
+            outcome = broke_by(error)
+            mount = mount_of(subject) if error.reason is Reason.READ_ONLY else ""
+            return replace(outcome, reproduce=again, evidence=(*filter(None, [mount]), *outcome.evidence))
         finally:
             _remove(subject, remote)
         if copy != local.read_bytes():
@@ -87,7 +90,15 @@ def _remove(subject: Subject, remote: str) -> None:
 def probe_runs(subject: Subject) -> Outcome:
     """Put our static program there and run it: no library, no Android is needed for it."""
     subject.say("starting the probe")
-    subject.probe = Probe.install(subject.transport, progress=subject.say)
+    try:
+        subject.probe = Probe.install(subject.transport, progress=subject.say)
+    except ProbeError as error:
+        if error.reason is not Reason.NOEXEC:
+            raise
+        again = on_adb(subject, f"ls -lZ {subject.transport.base_dir}/bin; {subject.transport.base_dir}/bin/probe-*")
+        evidence = [line for line in (mount_of(subject), error.message) if line]
+        outcome = broke(Reason.NOEXEC, error.message, evidence=evidence)
+        return replace(outcome, cause=_NOEXEC, code="noexec", reproduce=again)
     argv = [subject.probe.path, "version"]
     result = subject.transport.shell(argv, deadline=Deadline(ASK_S, "the probe's version", subject.transport.name))
     checked(result, subject.transport.name, argv)
@@ -111,11 +122,24 @@ def phone_is_ready(subject: Subject) -> Outcome:
     return held(", ".join([*filter(None, words), "/".join(facts.abis), f"{facts.cores} cores"]))
 
 
-def on_adb(subject: Subject, argv: list[str]) -> str:
-    """Return the command for a person's terminal that runs ``argv`` on the phone."""
-    words = shlex.join(argv)
+def on_adb(subject: Subject, script: str) -> str:
+    """Return the command for a person's terminal that runs a line of shell on the phone."""
     if not isinstance(subject.transport, AdbTransport) or subject.endpoint is None:
-        return words
+        return script
     at = subject.endpoint
     port = [] if (at.adb_host, at.adb_port) == ("127.0.0.1", 5037) else ["-H", at.adb_host, "-P", str(at.adb_port)]
-    return shlex.join(["adb", *port, "-s", subject.transport.serial, "shell", words])
+    return shlex.join(["adb", *port, "-s", subject.transport.serial, "shell", script])
+
+
+def mount_of(subject: Subject) -> str:
+    """Return the phone's line on how the storage of our folder is mounted, ``""`` where it does not tell."""
+    transport = subject.transport
+    try:
+        told = transport.shell(["cat", "/proc/mounts"], deadline=Deadline(ASK_S, "the mounts", transport.name)).stdout
+    except PhoneError:  # evidence beside the error that led here
+        return ""
+    rows = [line.split() for line in told.decode("utf-8", "replace").splitlines()]
+    above = [row for row in rows if len(row) > 3 and f"{transport.base_dir}/".startswith(f"{row[1].rstrip('/')}/")]
+    # Of two on the same place the later one lies on top.
+    best = max(enumerate(above), key=lambda one: (len(one[1][1]), one[0]), default=None)
+    return "" if best is None else f"/proc/mounts: {' '.join(best[1][:4])}"

@@ -126,8 +126,9 @@ def caused(outcome: Outcome, finding: Finding) -> Outcome:
 
 
 def _lines(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the first lines that people can read, each once."""
     lines = (line.strip()[:_LINE_LENGTH] for text in texts for line in text.splitlines())
-    return tuple(dict.fromkeys(line for line in lines if line))[:_EVIDENCE_LINES]
+    return tuple(dict.fromkeys(line for line in lines if line and "\ufffd" not in line))[:_EVIDENCE_LINES]
 
 
 def _sentence(clause: str) -> str:

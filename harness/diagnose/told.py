@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.core.reasons import Reason
 from harness.diagnose.ladder import Diagnosis, Workaround
 from harness.diagnose.rung import Outcome, Rung, State
 from harness.report.advice import WHOSE
@@ -32,10 +33,10 @@ def result_lines(found: Diagnosis) -> list[str]:
     if found.broken is None:
         return [f"All {held} rungs that can be checked hold{beside}.", f"records:    {found.run_dir}"]
     rung, outcome = found.broken
-    whose = f" [{WHOSE[outcome.fault]}]" if outcome.fault is not None else ""
+    whose = f"; at fault: {_whose(outcome)}" if outcome.fault is not None else ""
     advice = list(outcome.advice) or ["nothing is known"]
     lines = [
-        f"layer:      {rung.name}: {rung.adds}. When this is the first to break: {rung.why}.{whose}",
+        f"layer:      {rung.name} ({rung.adds}): {rung.why}{whose}",
         f"cause:      {outcome.cause} {_seen(outcome)}".rstrip(),
         f"do:         {advice[0]}",
         *(f"            {step}" for step in advice[1:]),
@@ -50,6 +51,12 @@ def result_lines(found: Diagnosis) -> list[str]:
     lines += [f"seen:       {line}" for line in outcome.evidence]
     raw = f", raw output in {found.run_dir / outcome.raw}" if outcome.raw else ""
     return [printable(line) for line in (*lines, f"records:    {found.run_dir}{raw}{beside}")]
+
+
+def _whose(outcome: Outcome) -> str:
+    if outcome.reason is Reason.UNPARSED_OUTPUT or outcome.fault is None:
+        return "what the program prints, or how we read it"
+    return WHOSE[outcome.fault]
 
 
 def _seen(outcome: Outcome) -> str:
