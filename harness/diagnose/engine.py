@@ -13,6 +13,7 @@ from harness.diagnose.fits import with_cause
 from harness.diagnose.rung import Outcome, Rung, State, broke, explained, held, unknown
 from harness.diagnose.setting import Setting, Shape, plan_of
 from harness.diagnose.subject import Subject
+from harness.payload.engine_needs import too_old
 from harness.runners.events import parse_runner_output
 from harness.store.schema import CellRecord
 from harness.triage.triage import Source
@@ -186,10 +187,24 @@ class Engine:
         outcome = replace(outcome, cause=_CAUSES.get(reason, outcome.cause))
         if reason is Reason.HANG:
             outcome = replace(outcome, detail=f"{outcome.detail}; {last_word(self._raw(record), record)}")
-        cause = next((finding for finding in record.findings if finding.cause), None)
-        if cause is not None:
-            return self._of(record, with_cause(outcome, cause))
-        return self._of(record, explained(outcome, list(self._texts(record))))
+        known = next((finding for finding in record.findings if finding.cause), None)
+        outcome = explained(outcome, list(self._texts(record))) if known is None else with_cause(outcome, known)
+        if rung in (rungs.LOAD, rungs.TOKEN):
+            outcome = self._perhaps_too_old(outcome, record)
+        return self._of(record, outcome)
+
+    def _perhaps_too_old(self, outcome: Outcome, record: CellRecord) -> Outcome:
+        """Name an engine that may be too old for the model, where it fails to load or to use it."""
+        model, version = self._subject.model, record.bundle.engine_version or self._subject.engine_version
+        old = None
+        if self._subject.bundle.manifest.engine == "MNN":
+            old = too_old(version, model.engine_version, model.engine_needs)
+        if old is None:
+            return outcome
+        cause = outcome.cause if outcome.code else f"The engine may be too old for the model: {old.says}."
+        code = outcome.code or "model_engine_version_mismatch"
+        advice, evidence = (old.fix, *outcome.advice), (old.says, *outcome.evidence)
+        return replace(outcome, cause=cause, code=code, advice=advice, evidence=evidence)
 
     def _texts(self, record: CellRecord) -> Iterator[Source]:
         for name in _TEXTS:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.adb.server import AdbServer
 from harness.bench.leave import leave_as_found
-from harness.core.errors import FarmError, PhoneError
+from harness.core.errors import PhoneError
 from harness.core.reasons import Fault, Reason
 from harness.diagnose import fits, pc, reach, rungs
 from harness.diagnose.asked import GPU_BACKENDS, Request, Say
@@ -169,21 +169,22 @@ _OF_THE_LAB = "the phone's state or the connection is at fault, not a setting"
 
 
 def _search(found: Diagnosis, subject: Subject, engine: Engine, ran: Ran, reason: Reason | None) -> Diagnosis:
-    end = time.monotonic() + subject.request.sizes.workaround_s
+    seconds = subject.request.sizes.workaround_s
+    end = time.monotonic() + seconds
     axes = axes_of(ran.setting, subject.room, reason)
-    try:
-        search = find_nearest(
-            ran.setting, axes, engine.works(ran), subject.held, is_over=lambda: time.monotonic() >= end
-        )
-    except FarmError as error:
-        return replace(found, why_none=f"the search ended early: {error}")
+    search = find_nearest(
+        ran.setting,
+        axes,
+        engine.works(ran),
+        subject.held,
+        is_over=lambda: subject.session.gone is not None or time.monotonic() >= end,
+    )
     works = [
         Workaround(setting, ran.setting.changes(setting), write_plan(subject, f"works-{number}", setting, ran.shape))
         for number, setting in enumerate(search.found, 1)
     ]
-    seconds = subject.request.sizes.workaround_s
     none = "" if works else f"none of the {len(search.tried)} settings that were tried works"
-    cut = "" if search.whole else f"the search was ended after {seconds:g} s"
+    cut = "" if search.whole else f"the search was ended after {seconds:g} s or for want of the phone"
     return replace(
         found, workarounds=tuple(works), tried=len(search.tried), why_none="; ".join(filter(None, (none, cut)))
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from harness.core.errors import FarmError
-from harness.core.reasons import Fault, Reason, Verdict
+from harness.core.reasons import Fault, Reason
 from harness.report.advice import ADVICE
 from harness.triage.finding import Finding
 from harness.triage.triage import Source, triage
@@ -76,7 +76,7 @@ class Outcome:
     @property
     def is_absence(self) -> bool:
         """Whether it broke on what the phone, or the build, simply does not have."""
-        return self.reason is not None and self.reason.verdict is Verdict.UNSUPPORTED
+        return self.reason in (Reason.BACKEND_NOT_BUILT, Reason.BACKEND_MISSING_ON_PHONE)
 
 
 def held(detail: str = "") -> Outcome:

@@ -8,6 +8,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.adb.server import AdbServer
 from harness.core.provider import Endpoint
 from harness.core.resources import data_root
@@ -20,7 +22,7 @@ X86_64, ARM64 = 62, 183
 ILLEGAL = {X86_64: b"\x0f\x0b", ARM64: bytes(4)}
 _BASE = 0x400000
 #: Small, so that a whole climb takes seconds.
-SIZES = Sizes(generate_tokens=8, long_prompt=64, sustain_s=2.0, patience_s=12.0, workaround_s=20.0)
+SIZES = Sizes(generate_tokens=16, long_prompt=64, sustain_s=2.0, patience_s=20.0, workaround_s=60.0)
 FAST = ("load_ms=5", "prefill_ms=5", "first_token_ms=1", "token_ms=2")
 
 
@@ -52,6 +54,38 @@ def synthetic(folder: Path, *orders: str, backends: tuple[str, ...] = ("cpu",)) 
     text = manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}")
     manifest.write_text(text.replace('["cpu", "opencl", "vulkan"]', json.dumps(list(backends))))
     return folder
+
+
+def lacking_a_library() -> bytes:
+    """A program of this PC that wants a library which is nowhere."""
+    program = Path("/bin/true").resolve().read_bytes()
+    if b"libc.so.6" not in program:
+        pytest.skip("/bin/true of this computer is not linked with glibc")
+    return program.replace(b"libc.so.6", b"libQ.so.6")
+
+
+#: Our runner over the real engine, led astray where a condition on its options holds.
+_BENT = """
+import os, runpy, sys
+options = dict(zip(sys.argv[1:], sys.argv[2:]))
+threads, prompt = int(options.get("--threads", 0)), int(options.get("--prompt-tokens", 0))
+precision, backend = options.get("--precision"), options.get("--backend")
+if {when}:
+    at = sys.argv.index("--prompt-text") + 1
+    {what}
+sys.argv[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "farm_runner.py")
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+#: Another prompt gives another text than the reference has.
+WRONG_TEXT = 'sys.argv[at] = "Some other text that nobody asked for, and so on without an end. " * 20'
+CRASH = "os.kill(os.getpid(), 11)"
+
+
+def bent(folder: Path, when: str, what: str) -> Path:
+    """The bundle with the real engine, that does ``what`` ``when`` its options are so."""
+    runner = (data_root() / "device_bins" / "runner" / "farm_runner.py").read_bytes()
+    files = {"bent.py": _BENT.format(when=when, what=what).encode(), "farm_runner.py": runner}
+    return bundle_of(folder, files, (), needs_python_mnn=True)
 
 
 def model_copy(folder: Path, name: str = "tiny-llama") -> Path:
