@@ -21,6 +21,8 @@ from harness.triage.triage import Source
 # A large model gets so many times longer than a slow phone of its tier should need; below, there is patience enough.
 _PATIENCE, _SOON_S = 8.0, 2.0
 _FEW_TOKENS = 4
+# Some phones never allow their top clock; one that is held below this share is throttled.
+_CAPPED = 0.7
 _TEXTS = ("stderr", "stdout", "logcat")
 # They spoil a figure, not the answer to whether it works: told, and judged where heat is the question.
 _SPOILS_FIGURES = frozenset(
@@ -259,10 +261,15 @@ def loaded(record: CellRecord, raw: Path) -> bool:
 
 
 def heat_of(record: CellRecord) -> str:
-    """Return how a sustained cell throttled, in a clause; ``""`` if it did not."""
+    """Return how a phone throttled in a sustained cell, in a clause; ``""`` if it did not."""
     thermal = record.thermal
-    if thermal is None or not thermal.throttled:
+    if thermal is None:
         return ""
+    if not thermal.throttled:
+        capped = thermal.clock_ratio_min
+        if capped is None or capped >= _CAPPED:
+            return ""
+        return f"its clocks were capped at {capped:.0%} from the first: it was hot before, or it saves power"
     after = "" if thermal.onset_s is None else f" after {thermal.onset_s:.1f} s"
     speeds = ""
     if thermal.burst_tps is not None and thermal.sustained_tps is not None:

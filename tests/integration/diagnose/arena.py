@@ -95,7 +95,9 @@ def model_copy(folder: Path, name: str = "tiny-llama") -> Path:
     return target
 
 
-def climb(endpoint: Endpoint, folder: Path, *, bundle: Path | None = None, **asked: Any) -> Diagnosis:
+def climb(
+    endpoint: Endpoint, folder: Path, *, bundle: Path | None = None, watch: Watch | None = None, **asked: Any
+) -> Diagnosis:
     """Diagnose a phone that is up."""
     word = None if bundle is None else str(bundle)
     bundles, problems = choose_bundles(word)
@@ -104,7 +106,7 @@ def climb(endpoint: Endpoint, folder: Path, *, bundle: Path | None = None, **ask
         device=endpoint.transport_serial, bundles=bundles, bundle_word=word, bundle_problems=problems, **values
     )
     servers = [AdbServer(endpoint.adb_host, endpoint.adb_port)]
-    return diagnose(request, "diagnose-test", folder / "run", ["a", "test"], Watch(), servers)
+    return diagnose(request, "diagnose-test", folder / "run", ["a", "test"], watch or Watch(), servers)
 
 
 def layer(found: Diagnosis) -> tuple[str, str] | None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 from harness.adb.transport import AdbTransport
 from harness.bench.lease import lease_file
 from harness.core.provider import Endpoint
-from harness.diagnose.ladder import Diagnosis
+from harness.diagnose.ladder import Diagnosis, Watch
 from harness.diagnose.rung import State
 from harness.diagnose.told import result_lines
 from harness.payload.models import find_model
@@ -186,3 +189,47 @@ def test_the_plan_that_fails_and_the_document_lie_in_the_run_folder(
     assert found.reproduce.startswith("pytest --devices ")
     [record] = RunFolder(tmp_path / "run").records()
     assert json.loads(record.to_json_line())["reason"] == "crash"
+
+
+def test_whoever_interrupts_a_climb_gets_the_phone_back_as_it_was(
+    climb: Climb, phone: Endpoint, arena: ModuleType, tmp_path: Path
+) -> None:
+    def interrupt(what: str) -> None:
+        if what.startswith("running"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        climb(bundle=arena.synthetic(tmp_path / "fine"), watch=Watch(say=interrupt))
+    assert is_free(phone)
+
+
+def test_a_phone_that_is_pulled_out_amid_a_run_breaks_the_rung_that_it_was_on(
+    climb: Climb, phone: Endpoint, arena: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.diagnose.setting._RECOVERY", {"wait_s": 1.0, "tries": 0, "quarantine": False})
+
+    def pull(what: str) -> None:
+        if what.startswith("running"):
+            PhoneControl(phone.name).inject("cut")
+
+    found = climb(bundle=arena.synthetic(tmp_path / "slow", "load_ms=3000"), watch=Watch(say=pull))
+    assert arena.layer(found) == ("load", "device_lost")
+    assert found.why_none == "the phone's state or the connection is at fault, not a setting"
+
+
+def test_the_command_prints_one_document_and_tells_of_each_rung_meanwhile(
+    phone: Endpoint, arena: ModuleType, tmp_path: Path
+) -> None:
+    model = arena.model_copy(tmp_path / "models")
+    (model / "tokenizer.mtok").unlink()
+    words = ["diagnose", "--device", phone.transport_serial, "--model", str(model), "--json"]
+    argv = [sys.executable, "-m", "harness.cli", *words, "--run-dir", str(tmp_path / "run")]
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANDROID_")}
+    env = {**clean, "ANDROID_ADB_SERVER_PORT": str(phone.adb_port)}
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=env)
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["ok"], told["layer"], told["broken"]["reason"]) == (False, "model", "model_incomplete")
+    assert "host" in told["not_tried"]
+    assert "✗ model" in done.stderr
+    assert json.loads((tmp_path / "run" / "diagnosis.json").read_text()) == told

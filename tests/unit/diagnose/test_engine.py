@@ -179,6 +179,16 @@ def test_a_sustained_run_that_throttles_breaks_and_says_when_and_by_how_much(
     assert session.context.plan.kind == "sustained"
 
 
+@pytest.mark.parametrize(("cap", "state"), [(0.47, "broke"), (0.8, "held"), (None, "held")])
+def test_a_phone_whose_clocks_are_capped_from_the_first_is_throttled_though_it_gets_no_slower(
+    climber: Climber, records: ModuleType, cap: float | None, state: str
+) -> None:
+    thermal = records.record().thermal.model_dump() | {"clock_ratio_min": cap}
+    nulls = records.record().nulls | {"clock_ratio_min": "no clock is readable"}
+    engine, _ = climber({"thermal": thermal, "nulls": nulls})
+    assert engine.goes_on().state.value == state
+
+
 @pytest.mark.parametrize(
     ("asked", "reason", "state"),
     [
