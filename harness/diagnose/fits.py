@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from harness.core.deadline import Deadline
 from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
 from harness.diagnose.reach import on_adb
-from harness.diagnose.rung import Outcome, broke, held
+from harness.diagnose.rung import Outcome, broke, held, telling
 from harness.diagnose.setting import Shape, plan_of
 from harness.diagnose.subject import Subject
 from harness.payload.bundle import MANIFEST, Bundle, best_bundle
@@ -216,7 +216,7 @@ def _start(subject: Subject, order: Order, step: Step, number: int) -> Outcome |
     told = RunnerLog(junk=tuple(run.stdout.decode("utf-8", "replace").splitlines()))
     facts = phone.facts
     evidence = Evidence(order.cell, plan, run, told, 0, facts.ram_bytes, phone_log=log.lines, phone_log_gap=log.gap)
-    objection = next(_objections(evidence), None)
+    objection = next(why_not_started(evidence), None)
     if objection is None:
         return None
     _keep(
@@ -226,11 +226,12 @@ def _start(subject: Subject, order: Order, step: Step, number: int) -> Outcome |
     again = on_adb(subject, shlex.join([*(["env", *env] if env else []), *step.argv]))
     outcome = broke(objection.reason, objection.detail, evidence=[objection.evidence])
     causes = triaged(evidence)
-    outcome = _names_the_library(with_cause(outcome, causes[0]) if causes else outcome, order)
+    outcome = library_named(with_cause(outcome, causes[0]) if causes else outcome, order.files)
     return replace(outcome, reproduce=again, raw=f"raw/links-{number}/")
 
 
-def _objections(evidence: Evidence) -> Iterator[Objection]:
+def why_not_started(evidence: Evidence) -> Iterator[Objection]:
+    """Yield what speaks against a program having started: the kernel's, the loader's or the shell's word."""
     stderr, end = evidence.run.stderr, evidence.run.end
     if end is not None and end.why == "spawn_failed" and end.errno in _SPAWN:
         yield Objection(*_SPAWN[end.errno])
@@ -243,15 +244,18 @@ def _objections(evidence: Evidence) -> Iterator[Objection]:
         yield Objection(_NOT_STARTED[end.exit_code], detail, said)
 
 
-def _names_the_library(outcome: Outcome, order: Order) -> Outcome:
-    """Return a link error with the library that is missing for its cause, whichever loader says so."""
+def library_named(outcome: Outcome, files: Collection[str]) -> Outcome:
+    """Return a link error with the library that is missing for its cause, whichever loader says so.
+
+    ``files`` are those of the bundle that are on the phone.
+    """
     match = _MISSING.search(outcome.detail)
     if match is None or outcome.reason is not Reason.LINK_ERROR:
         return outcome
     name = match["glibc"] or match["bionic"]
     here = f"{name} is among the files of the bundle, but the loader does not look there"
     away = f"{name} is neither among the files of the bundle nor on this phone where the loader looks"
-    beside = name in order.files
+    beside = name in files
     advice = _LOOK_BESIDE if beside else (f"Add {name}, built for this ABI, to the bundle, or link it statically.",)
     cause = f"The program cannot be loaded without a library: {here if beside else away}."
     return replace(outcome, code="missing_shared_library", cause=cause, advice=advice)
@@ -259,7 +263,7 @@ def _names_the_library(outcome: Outcome, order: Order) -> Outcome:
 
 def with_cause(outcome: Outcome, finding: Finding) -> Outcome:
     """Return a rung that broke, with a cause that a record's findings hold."""
-    evidence = tuple(dict.fromkeys([*finding.evidence.splitlines(), *outcome.evidence]))[:6]
+    evidence = telling([finding.evidence, *outcome.evidence])
     advice = (finding.advice,) if finding.advice else outcome.advice
     return replace(outcome, code=finding.code, cause=finding.cause or finding.title, advice=advice, evidence=evidence)
 

@@ -95,7 +95,7 @@ def broke(reason: Reason, detail: str, *, advice: Sequence[str] = (), evidence: 
         State.BROKE,
         detail,
         reason,
-        evidence=_lines(evidence),
+        evidence=telling(evidence),
         cause=_sentence(reason.says),
         advice=tuple(advice) or (ADVICE[reason],),
     )
@@ -121,14 +121,17 @@ def caused(outcome: Outcome, finding: Finding) -> Outcome:
         code=finding.code,
         cause=finding.cause or finding.title,
         advice=finding.advice or outcome.advice,
-        evidence=_lines([*seen, *outcome.evidence]),
+        evidence=telling([*seen, *outcome.evidence]),
     )
 
 
-def _lines(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the first lines that people can read, each once."""
-    lines = (line.strip()[:_LINE_LENGTH] for text in texts for line in text.splitlines())
-    return tuple(dict.fromkeys(line for line in lines if line and "\ufffd" not in line))[:_EVIDENCE_LINES]
+def telling(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the first lines that people can read, each once, whether or not its source stands before it."""
+    kept: list[str] = []
+    for line in (line.strip()[:_LINE_LENGTH] for text in texts for line in text.splitlines()):
+        if line and "\ufffd" not in line and not any(one.endswith(line) for one in kept):
+            kept.append(line)
+    return tuple(kept[:_EVIDENCE_LINES])
 
 
 def _sentence(clause: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -50,7 +50,9 @@ def climber(bench: ModuleType, records: ModuleType, tmp_path: Path) -> Climber:
     """An engine on a phone of eight cores, whose cells end as the answers say, one after the other."""
     model = read_model(find_model("tiny-llama"))
 
-    def make(*answers: dict[str, Any], cores: int = 8, **asked: Any) -> tuple[Engine, FakeSession]:
+    def make(
+        *answers: dict[str, Any], cores: int = 8, made_by: str = "3.6.1", **asked: Any
+    ) -> tuple[Engine, FakeSession]:
         request = Request("phone", find_model("tiny-llama"), "tiny-llama", **asked)
         subject = Subject(request, "diagnose-1", tmp_path, lambda _: None)
         plan, _ = plan_of(Setting(), Shape(16, 20.0), model.name)
@@ -61,7 +63,7 @@ def climber(bench: ModuleType, records: ModuleType, tmp_path: Path) -> Climber:
             made: CellRecord = records.record(backend=cell.backend, threads=cell.threads, **values)
             return made
 
-        subject.model = model
+        subject.model = replace(model, engine_version=made_by)
         subject.bundle = default_bundle()
         context = RunContext("diagnose-1", tmp_path, plan, default_bundle(), {model.name: model})
         session = FakeSession(context, answer)
@@ -252,3 +254,12 @@ def test_a_workaround_is_tried_in_the_shape_of_what_failed_and_spoilt_figures_do
     assert not trial(Setting(threads=3, prompt_tokens=32))
     assert [cell.threads for cell in session.ran] == [8, 2, 3]
     assert {cell.generate_tokens for cell in session.ran} == {16}
+
+
+def test_a_model_of_a_newer_engine_that_does_not_load_is_told_so_and_how_to_mend_it(climber: Climber) -> None:
+    engine, _ = climber(failed(Reason.LOAD_ERROR, measured=False), made_by="99.1.0")
+    outcome = engine.loads()
+    assert (ended(outcome), outcome.code) == (("broke", "load_error"), "model_engine_version_mismatch")
+    says = "the graph was written by MNN 99.1.0, and the engine is 3.6.1"
+    assert outcome.cause == f"The engine may be too old for the model: {says}."
+    assert outcome.advice[0] == "take device binaries of MNN 99.1.0 or newer, or export the model with MNN 3.6.1"
