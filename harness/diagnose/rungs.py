@@ -25,7 +25,3 @@ PROMPT = Rung("prompt", "a long prompt", "length breaks it: memory, or how the e
 SUSTAINED = Rung("sustained", "generating without a pause", "time breaks it: heat, or memory that leaks")
 
 GPU = {"opencl": OPENCL, "vulkan": VULKAN}
-#: Rungs that need nothing but this computer.
-ON_THIS_COMPUTER = (MODEL, HOST)
-#: Rungs on which the engine runs: settings can be varied there.
-OF_ENGINE = (LOAD, TOKEN, TEXT, THREADS, OPENCL, VULKAN, PROMPT, SUSTAINED)

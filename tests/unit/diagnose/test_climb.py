@@ -6,6 +6,7 @@ import pytest
 
 from harness.core.errors import ConfigError, HostError, PhoneLostError
 from harness.core.reasons import Reason
+from harness.core.resources import data_root
 from harness.diagnose import rungs
 from harness.diagnose.climb import climb
 from harness.diagnose.rung import Outcome, Rung, State, Step, broke, held, unknown
@@ -91,3 +92,14 @@ def test_seconds_are_those_of_the_clock() -> None:
     times = iter([10.0, 12.5])
     [(_, outcome)] = climb([step(rungs.PHONE, held())], clock=lambda: next(times)).tried
     assert outcome.seconds == 2.5
+
+
+def test_the_documentation_has_every_rung_in_the_order_of_the_climb() -> None:
+    page = (data_root() / "docs" / "diagnose.md").read_text()
+    order = [
+        rungs.MODEL, rungs.HOST, rungs.PHONE, rungs.STORAGE, rungs.PROBE, rungs.READY, rungs.BUNDLE, rungs.ENGINE,
+        rungs.MEMORY, rungs.PAYLOAD, rungs.LINKS, rungs.LOAD, rungs.TOKEN, rungs.TEXT, rungs.THREADS, rungs.OPENCL,
+        rungs.VULKAN, rungs.PROMPT, rungs.SUSTAINED,
+    ]  # fmt: skip
+    rows = [line for line in page.splitlines() if line.startswith("| `") and line.count("|") == 4]
+    assert rows == [f"| `{rung.name}` | {rung.adds} | {rung.why} |" for rung in order]
