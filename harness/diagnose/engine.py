@@ -182,8 +182,10 @@ class Engine:
         return self._broke(ran, rung)
 
     def _broke(self, ran: Ran, rung: Rung) -> Outcome:
-        self._failed[rung.name] = ran
         record, reason = ran.record, ran.record.why
+        if reason is Reason.BAD_PLAN and record.raw is None:  # this runner, or this model, cannot be asked for that
+            return self._of(record, unknown(record.detail))
+        self._failed[rung.name] = ran
         assert reason is not None  # noqa: S101  only records with a reason come here
         outcome = broke(reason, record.detail, evidence=[finding.evidence for finding in record.findings[:2]])
         outcome = replace(outcome, cause=_CAUSES.get(reason, outcome.cause))

@@ -95,8 +95,16 @@ def _problems(bundle: Bundle, abi: str | None, page_bytes: int | None) -> Iterat
             said = f"{bundle.program} of {bundle.manifest.name} is for {', '.join(built_for)}, the phone takes {abi}"
             fix = f"add what is built for {abi}, and correct what {MANIFEST} says"
             yield Problem("bundle_wrong_abi", said, fix, reason=Reason.ABI_MISMATCH)
-        # A manifest names its programs itself, whatever they are called.
-        yield from (one for one in report.problems if one.check not in _OF_NAMES)
+        # A manifest names its programs itself, whatever they are called, and one may be a script.
+        scripts = [f"{path} " for path in place.iterdir() if path.is_file() and _begins_with(path, b"#!")]
+        for one in report.problems:
+            if one.check not in _OF_NAMES and not (one.check == "not_an_elf" and one.detail.startswith(tuple(scripts))):
+                yield one
+
+
+def _begins_with(path: Path, begin: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(begin)) == begin
 
 
 _OF_NAMES = frozenset({"no_runner", "no_llm_bench", "no_llm_demo", "bundle_empty"})

@@ -88,6 +88,34 @@ def bent(folder: Path, when: str, what: str) -> Path:
     return bundle_of(folder, files, (), needs_python_mnn=True)
 
 
+_TOOLS = """
+schema = 1
+name = "tools"
+runner = "llm_bench"
+engine_version = "3.6.1"
+backends = ["cpu"]
+[programs]
+llm_bench = "llm_bench"
+llm_demo = "llm_demo"
+[[variants]]
+abi = "x86_64"
+files = ["llm_bench", "llm_demo", "faults.json"]
+backends = ["cpu"]
+"""
+_FAKE_TOOL = Path(__file__).parents[2] / "data" / "fake_mnn" / "tool.py"
+
+
+def mnn_tools(folder: Path) -> Path:
+    """A bundle of stand-ins for MNN's own tools."""
+    folder.mkdir()
+    for name in ("llm_bench", "llm_demo"):
+        shutil.copy(_FAKE_TOOL, folder / name)
+    told = {"pieces": [" a", " phone", " lay", " on", " it"] * 4, "answer": ["Paris"], "prompt_tokens": 4}
+    (folder / "faults.json").write_text(json.dumps(told))
+    (folder / "bundle.toml").write_text(_TOOLS)
+    return folder
+
+
 def model_copy(folder: Path, name: str = "tiny-llama") -> Path:
     """A model of one's own to break."""
     target = folder / name

@@ -167,6 +167,19 @@ def test_a_hang_in_decode_ends_in_time_and_says_how_far_it_came(
     found = climb(bundle=arena.synthetic(tmp_path / "hangs", "fault=hang"), sizes=sizes, workaround=False)
     assert arena.layer(found) == ("token", "hang")
     assert found.broken[1].detail.endswith("the model was loaded, no answer was finished")  # type: ignore[index]
+    plan = load_plan(tmp_path / "run" / "fails.toml")
+    assert (plan.threads, plan.models) == ([1], [str(find_model("tiny-llama"))])
+    assert found.reproduce.startswith("pytest --devices ")
+    [record] = RunFolder(tmp_path / "run").records()
+    assert record.reason == "hang"
+
+
+def test_mnns_own_tools_are_climbed_as_far_as_they_tell(climb: Climb, arena: ModuleType, tmp_path: Path) -> None:
+    """A stand-in that prints what llm_bench prints; such a bundle may consist of scripts."""
+    found = climb(bundle=arena.mnn_tools(tmp_path / "tools"), workaround=False)
+    assert found.broken is None, result_lines(found)
+    unknown = {rung.name for rung, outcome in found.climb.tried if outcome.state is State.UNKNOWN}
+    assert unknown == {"text", "opencl", "vulkan", "sustained"}
 
 
 def test_garbage_for_output_breaks_the_first_token_and_garbage_for_text_the_text(
@@ -177,18 +190,6 @@ def test_garbage_for_output_breaks_the_first_token_and_garbage_for_text_the_text
     (tmp_path / "run").rename(tmp_path / "first")
     text = climb(bundle=arena.synthetic(tmp_path / "text", "token_ids=7,8,9"), workaround=False)
     assert arena.layer(text) == ("text", "output_degenerate")
-
-
-def test_the_plan_that_fails_and_the_document_lie_in_the_run_folder(
-    climb: Climb, arena: ModuleType, tmp_path: Path
-) -> None:
-    found = climb(bundle=arena.synthetic(tmp_path / "crashes", "fault=SIGSEGV"), workaround=False)
-    assert arena.layer(found) == ("token", "crash")
-    plan = load_plan(tmp_path / "run" / "fails.toml")
-    assert (plan.threads, plan.models) == ([1], [str(find_model("tiny-llama"))])
-    assert found.reproduce.startswith("pytest --devices ")
-    [record] = RunFolder(tmp_path / "run").records()
-    assert json.loads(record.to_json_line())["reason"] == "crash"
 
 
 def test_whoever_interrupts_a_climb_gets_the_phone_back_as_it_was(

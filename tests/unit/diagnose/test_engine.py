@@ -244,6 +244,12 @@ def test_what_the_raw_output_shows_is_explained_by_the_rules_of_triage(climber: 
     assert engine.gpu("opencl")().code == "backend_fallback"
 
 
+def test_what_a_runner_cannot_be_asked_for_breaks_no_rung(climber: Climber) -> None:
+    engine, _ = climber(failed(Reason.BAD_PLAN, measured=False))
+    assert ended(engine.goes_on()) == ("not checkable", None)
+    assert engine.failed_of(rungs.SUSTAINED) is None
+
+
 def test_a_workaround_is_tried_in_the_shape_of_what_failed_and_spoilt_figures_do(climber: Climber) -> None:
     engine, session = climber(failed(Reason.CRASH), failed(Reason.THROTTLED), failed(Reason.CRASH))
     engine.all_threads()
