@@ -271,7 +271,7 @@ def heat_of(record: CellRecord) -> str:
         capped = thermal.clock_ratio_min
         if capped is None or capped >= _CAPPED:
             return ""
-        return f"its clocks were capped at {capped:.0%} from the first: it was hot before, or it saves power"
+        return f"its clocks were held down to {capped:.0%} of what they can be: it is hot, or it saves power"
     after = "" if thermal.onset_s is None else f" after {thermal.onset_s:.1f} s"
     speeds = ""
     if thermal.burst_tps is not None and thermal.sustained_tps is not None:
