@@ -189,7 +189,7 @@ def _order(subject: Subject) -> Order:
         bundle_dir=session.bring("bundles", programs, f"bundle {bundle.manifest.name}"),
         model=model,
         model_dir=session.bring("models", model.folder, f"model {model.name}"),
-        work_dir=f"{subject.transport.base_dir}/work/diagnose-{subject.run_id}",
+        work_dir=f"{subject.transport.base_dir}/work/{subject.run_id}",
         cell=cell,
         plan=plan,
         prompt=prompt_text(model, cell.prompt_tokens) if runner_of(bundle).wants_prompt_text else None,
