@@ -69,6 +69,12 @@ VERBS = (
         "Example: adb shell ./llm_bench -m m/config.json -a opencl 2>&1 | mnn-farm judge - --backend opencl",
     ),
     Verb(
+        "diagnose",
+        "harness.commands.diagnose:diagnose",
+        "Climb from a phone that answers to one that generates for minutes, a thing more a rung, until a layer breaks.",
+        "Example: mnn-farm diagnose --device R5CT30ABCDE --model ./my-model --bundle my-build",
+    ),
+    Verb(
         "triage",
         "harness.commands.triage:triage_files",
         "Say what logs show: what broke, whose fault it is, the lines that prove it, and what to do. No phone needed.",

@@ -17,7 +17,7 @@ import psutil
 from harness.bench.match import Expected, Reference
 from harness.bench.reference_store import Maker, Query
 from harness.core.deadline import Deadline
-from harness.core.errors import DeadlineError, HostError
+from harness.core.errors import DeadlineError, HostError, ModelRunError
 from harness.core.procs import die_with_parent
 from harness.core.resources import data_root
 from harness.payload.hashes import sha256_of
@@ -56,7 +56,8 @@ def compute(query: Query, model: ModelFolder, deadline: Deadline) -> Reference:
     """Compute a reference.
 
     Raises:
-        HostError: this computer cannot: no room for the model, the runner failed or crashed.
+        HostError: this computer cannot: no room for the model.
+        ModelRunError: the engine here cannot run it: the runner failed or crashed.
         DeadlineError: it was not done in time.
     """
     _check_memory(query, model)
@@ -116,11 +117,11 @@ def _read(query: Query, status: int, stdout: bytes, stderr: bytes) -> Reference:
     timed, answers = told.of_kind("timed"), told.of_kind("answer")
     last = stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no word"]
     if told.errors:
-        raise HostError(f"the runner failed here ({told.errors[0].stage}: {told.errors[0].message})")
+        raise ModelRunError(f"the runner failed here ({told.errors[0].stage}: {told.errors[0].message})")
     if status < 0:
-        raise HostError(f"the runner crashed here (signal {-status}): {last[0][:200]}")
+        raise ModelRunError(f"the runner crashed here (signal {-status}): {last[0][:200]}")
     if status or told.hello is None or len(timed) != 1 or len(answers) != len(query.questions):
-        raise HostError(f"the runner ended here with exit status {status} and no whole account: {last[0][:200]}")
+        raise ModelRunError(f"the runner ended here with exit status {status} and no whole account: {last[0][:200]}")
     return Reference(
         engine_version=told.hello.engine_version or "unknown",
         timed=Expected.of(timed[0]),

@@ -36,6 +36,7 @@ _KINDS = (
     Kind("reboot", "all processes end, new boot_id; back after that long (default 1)", "SECONDS", 1.0, once=True),
     Kind("full-disk", "new writes under /data get ENOSPC for adb and programs; open files escape", "BYTES", 0),
     Kind("read-only", "/data is remounted read-only; files that are open for writing escape"),
+    Kind("noexec", "/data is remounted noexec: what is started anew is refused, what runs goes on"),
     Kind("slow", "the link carries that many bytes a second each way (default 1000000)", "BYTES", 1_000_000),
     Kind("stalled", "the link stays up and nothing moves on it"),
     Kind("exit-lost", "shells end without telling their exit code"),

@@ -23,7 +23,7 @@ from harness.virtual.profile import load_profile
 _REMOUNT = Path(__file__).with_name("remount.py")
 _ACTION_SECONDS = 10.0
 _SOON_S = 1.5
-_DISK_FAULTS = {"full-disk": "not-full", "read-only": "writable"}
+_DISK_FAULTS = {"full-disk": "not-full", "read-only": "writable", "noexec": "executable"}
 """What is mounted, and the action that takes it back; a reboot does too."""
 _DEFAULT_BOOT_SECONDS = 1.0
 
@@ -57,6 +57,7 @@ class Injector:
             "reboot": self._reboot,
             "full-disk": self._mount,
             "read-only": self._mount,
+            "noexec": self._mount,
             "clock-jumped": self._jump_clock,
             "asleep": self._sleep,
             "sleeps-alone": self._sleep_alone,
@@ -229,7 +230,7 @@ class Injector:
     def _mount(self, fault: Fault) -> None:
         if fault.kind.name in self.active:
             self._remount(_DISK_FAULTS[fault.kind.name])
-        self._remount("full" if fault.kind.name == "full-disk" else "read-only", str(fault.count))
+        self._remount("full" if fault.kind.name == "full-disk" else fault.kind.name, str(fault.count))
 
     def _remount(self, action: str, *more: str) -> None:
         argv = [sys.executable, "-I", "-S", str(_REMOUNT), str(self._phone.init_pid()), action, *more]

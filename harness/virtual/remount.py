@@ -43,11 +43,11 @@ def enter(pid: int) -> None:
     os.chdir("/")
 
 
-def cover_read_only() -> None:
-    """Lay ``/data`` over itself, read-only. The mount below stays as it is, since files on it are open for writing."""
+def cover(more: int) -> None:
+    """Lay ``/data`` over itself with more flags of a mount. What is below stays as it is: files on it are in use."""
     for place in PLACES:
         _check(libc.mount(place.encode(), place.encode(), None, ctypes.c_ulong(MS_BIND), None), f"bind {place}")
-        flags = ctypes.c_ulong(MS_BIND | MS_REMOUNT | _flags(place) | MS_RDONLY)
+        flags = ctypes.c_ulong(MS_BIND | MS_REMOUNT | _flags(place) | more)
         _check(libc.mount(b"none", place.encode(), None, flags, None), f"remount {place}")
 
 
@@ -100,7 +100,9 @@ def main(pid: int, action: str, left_bytes: int = 0) -> int:
         elif action == "not-full":
             uncover(str(SMALL_DISK))
         elif action == "read-only":
-            cover_read_only()
+            cover(MS_RDONLY)
+        elif action == "noexec":
+            cover(MS_NOEXEC)
         else:
             uncover()
     except OSError as error:

@@ -198,6 +198,18 @@ def test_a_read_only_data_partition_says_so(phone: Phone, blob: Path) -> None:
         assert b"Read-only file system" in phone.shell(f"echo x > {place}").stderr
 
 
+def test_a_noexec_data_partition_keeps_files_and_starts_none(phone: Phone) -> None:
+    phone.shell(f"printf '#!/system/bin/sh\\necho ran\\n' > {TMP}/program; chmod 755 {TMP}/program")
+    assert phone.shell(f"{TMP}/program").stdout == b"ran\n"
+    phone.control.inject("noexec")
+    refused = phone.shell(f"{TMP}/program")
+    assert refused.returncode == 126
+    assert b"Permission denied" in refused.stderr
+    assert phone.shell(f"echo x > {TMP}/new").returncode == 0
+    phone.control.heal()
+    assert phone.shell(f"{TMP}/program").stdout == b"ran\n"
+
+
 def test_a_slow_link_carries_no_more_than_it_was_told(phone: Phone, blob: Path) -> None:
     phone.control.inject("slow=4000000")
     begin = time.monotonic()

@@ -12,7 +12,7 @@ from harness.bench import reference_run as subject
 from harness.bench.reference_run import compute, maker
 from harness.bench.reference_store import Query
 from harness.core.deadline import Deadline
-from harness.core.errors import DeadlineError, FarmError, HostError
+from harness.core.errors import DeadlineError, FarmError, ModelRunError
 from harness.payload.models import ModelFolder, find_model, read_model
 
 QUERY = Query(
@@ -70,7 +70,7 @@ def test_a_runner_that_fails_says_why(
     tiny: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, says: str
 ) -> None:
     runner(tmp_path, monkeypatch, code)
-    with pytest.raises(HostError, match=says):
+    with pytest.raises(ModelRunError, match=says):
         compute(QUERY, tiny, deadline())
 
 

@@ -40,4 +40,4 @@ def test_what_makes_no_sense_is_refused_with_what_to_say_instead(text: str, said
 
 def test_every_fault_says_what_it_means() -> None:
     assert all(kind.means and (bool(kind.argument) or kind.default is None) for kind in KINDS.values())
-    assert len(KINDS) == 23
+    assert len(KINDS) == 24
