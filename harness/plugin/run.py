@@ -145,6 +145,7 @@ def member_of(phone: ConnectedPhone) -> FleetMember:
         provider=phone.endpoint.provider,
         facts=phone.facts.as_dict(),
         nulls={**phone.nulls, **phone.facts.nulls},
+        tier_because=phone.placement.because,
     )
 
 

@@ -23,12 +23,13 @@ class LeftOut(Frozen):
 
 
 class FleetMember(Frozen):
-    """A phone that took part, with the facts its records refer to."""
+    """A phone that took part, with the facts its records refer to; ``tier_because`` is missing in older heads."""
 
     phone: PhoneInfo
     provider: str
     facts: dict[str, Any]
     nulls: dict[str, str] = Field(default_factory=dict)
+    tier_because: str = ""
 
 
 class Source(Frozen):
