@@ -142,8 +142,8 @@ def _facts(properties: Mapping[str, str], probe: Probe | None = None) -> Facts:
 
 # What may be unknown of a phone; all else that is null means "there is none".
 _UNKNOWN = (
-    "model", "id", "serialno", "soc", "soc_name", "tier", "tier_because", "ram_bytes", "android_release", "sdk", "free_bytes",
-    "battery_pct", "battery_c",
+    "model", "id", "serialno", "soc", "soc_name", "tier", "tier_because", "ram_bytes", "android_release", "sdk",
+    "free_bytes", "battery_pct", "battery_c",
 )  # fmt: skip
 
 
