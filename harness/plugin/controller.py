@@ -16,15 +16,17 @@ from harness.core.reasons import Reason
 from harness.plugin.live import Follower, teller
 from harness.plugin.run import Run
 from harness.plugin.scheduler import PhoneScheduling
-from harness.plugin.verdicts import exit_status, tell_outcome
+from harness.plugin.verdicts import exit_status, promised, tell_outcome
 from harness.plugin.worker import WORKER_OUTPUT
 from harness.report.frames import write_csv
 from harness.report.html import write_report
 from harness.report.junit import write_junit
 from harness.report.meanwhile import in_short
 from harness.report.recommend_text import choices_of, lines_of
+from harness.report.slo import Missed, missed_of
 from harness.report.summary import headline, summary_table
 from harness.report.text import plural
+from harness.report.tiers import write_tiers
 from harness.store.schema import CellRecord
 
 _NARROWEST = 100
@@ -46,6 +48,7 @@ class Controller:
         self._attempts_before = Counter(record.cell_id for record in run.folder.records())
         self._problems: list[str] = []
         self.stopped = ""
+        self._promised = promised(run.request.plan)
         self._quiet_letters = False
         self._stopping = False
         self._workers: list[Any] = []
@@ -117,7 +120,7 @@ class Controller:
             return
         records = [record for record in self.run.folder.records() if record.cell_id == bound.cell_id]
         if len(records) > self._attempts_before[bound.cell_id]:
-            tell_outcome(report, records[-1])
+            tell_outcome(report, records[-1], self._missed(records[-1]))
             return
         session = PhoneSession(phone, self.run.context, teller(phone.name))
         error = FarmError(
@@ -149,8 +152,10 @@ class Controller:
         if self._follower is not None:
             self._follower.stop()
         records = self.run.folder.latest()
+        slo_missed = any(map(self._missed, records))
         try:
             write_report(self.run.folder.path)
+            write_tiers(self.run.folder.path)
             write_csv(self.run.folder.path)
             write_junit(self.run.folder.path)
         except OSError as error:
@@ -162,8 +167,12 @@ class Controller:
             pytest_status = int(pytest.ExitCode.OK)
         if self.stopped and pytest_status == pytest.ExitCode.INTERRUPTED:
             # By ourselves: whose fault the run's end is decides, not that it ended early.
-            return exit_status(records, int(pytest.ExitCode.TESTS_FAILED), beside=[Reason.HOST_DISK_FULL])
-        return exit_status(records, pytest_status)
+            full = [Reason.HOST_DISK_FULL]
+            return exit_status(records, int(pytest.ExitCode.TESTS_FAILED), full, slo_missed=slo_missed)
+        return exit_status(records, pytest_status, slo_missed=slo_missed)
+
+    def _missed(self, record: CellRecord) -> tuple[Missed, ...]:
+        return () if self._promised is None else missed_of(record, self._promised)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print one line per cell, the headline, who was left out, and where the report is."""

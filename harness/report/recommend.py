@@ -17,6 +17,8 @@ from harness.report.cells import value_at
 from harness.store.schema import CellRecord
 
 DEFAULT_TOLERANCE: Final = 0.05
+# What a score is from where no set was asked.
+PLANS_QUESTIONS: Final = "the plan's questions"
 # Rounding of shares must not decide.
 _EPSILON: Final = 1e-9
 
@@ -235,7 +237,7 @@ def score_of_cell(record: CellRecord, of: str | None = None) -> Score | None:
     right, slash, asked = (output.golden or "").partition("/")
     if not slash or not (right.isdigit() and asked.isdigit()) or not int(asked):
         return None
-    return Score(int(right), int(asked), output.golden_ci95, of or "the plan's questions")
+    return Score(int(right), int(asked), output.golden_ci95, of or PLANS_QUESTIONS)
 
 
 def _common(values: Sequence[_Value]) -> _Value | None:

@@ -1,0 +1,171 @@
+"""Whether a cell, or all that is known of a configuration, keeps what its phone's tier promises. Pure.
+
+What is not known is ``unknown``: never met, and never missed either. No verdict comes of it: an ``ok`` cell that misses
+its tier's SLO stays ``ok``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from harness.core.reasons import Verdict
+from harness.plan.tiers import Slo, TierRules
+from harness.report.cells import value_at, why_unknown
+from harness.report.recommend import Score, score_of_cell
+from harness.report.text import mebibytes, number, percent
+from harness.store.schema import CellRecord
+
+# Its figures are ordered, not measured.
+SYNTHETIC: Final = "synthetic"
+
+
+class Figure(NamedTuple):
+    """A figure that something is promised of; ``value`` is ``None`` for the reason ``note``, else that tells of it."""
+
+    value: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A promise that is not kept, or, where ``got`` is ``None``, of which nobody can tell. ``words`` say it all."""
+
+    name: str
+    wanted: float
+    got: float | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of the promises that could be looked at: names of those kept, and the others."""
+
+    met: tuple[str, ...] = ()
+    missed: tuple[Missed, ...] = ()
+    unknown: tuple[Missed, ...] = ()
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise is proven to be kept."""
+        return not self.missed and not self.unknown
+
+
+class _Promise(NamedTuple):
+    """A promise by its name in the SLO: in words, how it is shown, and whether it is a ceiling."""
+
+    name: str
+    words: str
+    show: Callable[[float], str]
+    most: bool = False
+
+    def line(self, wanted: float, got: Figure) -> Missed:
+        bound = f"{'at most' if self.most else 'at least'} {self.show(wanted)} is promised"
+        if got.value is None:
+            return Missed(self.name, wanted, None, f"{self.words} not known ({got.note}); {bound}")
+        note = f" ({got.note})" if got.note else ""
+        return Missed(self.name, wanted, got.value, f"{self.words} {self.show(got.value)}{note}; {bound}")
+
+
+def _ms(value: float) -> str:
+    return f"{number(value)} ms"
+
+
+def _tps(value: float) -> str:
+    return f"{number(value)} tok/s"
+
+
+PROMISES: Final = (
+    _Promise("ttft_ms", "time to first token", _ms, most=True),
+    _Promise("decode_tps", "decode speed", _tps),
+    _Promise("sustained_ratio", "sustained over burst speed", number),
+    _Promise("ram_share_max", "share of the phone's RAM at the peak", percent, most=True),
+    _Promise("min_available_bytes", "least free memory of the phone", mebibytes),
+    _Promise("golden", "share of right answers", percent),
+)
+_OF_KIND: Final = {
+    "burst": ("ttft_ms", "decode_tps", "ram_share_max", "min_available_bytes", "golden"),
+    "sustained": ("sustained_ratio", "ram_share_max", "min_available_bytes", "golden"),
+}
+
+
+def judge(figures: Mapping[str, Figure], slo: Slo) -> Judgement:
+    """Hold figures against the promises that are made of them; a promise without its figure is not looked at."""
+    met, missed, unknown = [], [], []
+    for promise in PROMISES:
+        wanted, got = getattr(slo, promise.name), figures.get(promise.name)
+        if wanted is None or got is None:
+            continue
+        if got.value is None:
+            unknown.append(promise.line(wanted, got))
+        elif got.value <= wanted if promise.most else got.value >= wanted:
+            met.append(promise.name)
+        else:
+            missed.append(promise.line(wanted, got))
+    return Judgement(tuple(met), tuple(missed), tuple(unknown))
+
+
+def figures_of(record: CellRecord) -> dict[str, Figure]:
+    """Return the figures of a cell that something may be promised of: other ones of a burst than of a soak."""
+    read: dict[str, Callable[[CellRecord], Figure]] = {
+        "ttft_ms": _ttft,
+        "decode_tps": lambda cell: _plain(cell, "metrics", "decode_tps.median"),
+        "sustained_ratio": lambda cell: _plain(cell, "thermal", "sustained_ratio"),
+        "ram_share_max": _ram_share,
+        "min_available_bytes": lambda cell: _plain(cell, "metrics", "min_available_bytes"),
+        "golden": lambda cell: golden_figure(score_of_cell(cell) if cell.output and cell.output.golden_set else None),
+    }
+    return {name: read[name](record) for name in _OF_KIND.get(record.config.kind, ())}
+
+
+def golden_figure(score: Score | None) -> Figure:
+    """Return a score in a golden set as a figure."""
+    return Figure(None, "it was asked no golden set") if score is None else Figure(score.share, f"{score} right")
+
+
+def _plain(record: CellRecord, section: str, path: str) -> Figure:
+    value = value_at(record, section, path)
+    return Figure(None, why_unknown(record, section, path)) if value is None else Figure(float(value))
+
+
+def _ttft(record: CellRecord) -> Figure:
+    """Return the 90th percentile; of too few samples the slowest, which is never below it."""
+    latency = value_at(record, "metrics", "ttft_ms")
+    if latency is None:
+        return Figure(None, why_unknown(record, "metrics", "ttft_ms"))
+    if latency.p90 is not None:
+        return Figure(latency.p90, f"p90 of {latency.n}")
+    return Figure(latency.max, f"slowest of {latency.n}, too few for a p90")
+
+
+def _ram_share(record: CellRecord) -> Figure:
+    peak = value_at(record, "metrics", "peak_rss_bytes")
+    if peak is None:
+        return Figure(None, why_unknown(record, "metrics", "peak_rss_bytes"))
+    ram = record.phone.ram_bytes
+    if not ram:
+        return Figure(None, record.nulls.get("ram_bytes", "the record does not tell the phone's RAM"))
+    return Figure(peak / ram, f"{mebibytes(peak)} of {mebibytes(ram)}")
+
+
+def comparable(record: CellRecord, slo: Slo) -> bool:
+    """Whether a cell measured what the SLO speaks of: its prompt length, nothing before it, by a real engine, ok."""
+    config = record.config
+    return (
+        record.verdict is Verdict.OK
+        and config.prompt_tokens == slo.prompt_tokens
+        and config.context_tokens == 0
+        and record.bundle.engine != SYNTHETIC
+    )
+
+
+def missed(record: CellRecord, slo: Slo) -> tuple[Missed, ...]:
+    """Return the promises that an ``ok`` cell does not keep; none for a cell that is not comparable."""
+    return judge(figures_of(record), slo).missed if comparable(record, slo) else ()
+
+
+def missed_of(record: CellRecord, rules: TierRules) -> tuple[Missed, ...]:
+    """Return the promises of its phone's tier that an ``ok`` cell does not keep."""
+    slo = rules.slo.get(record.phone.tier)
+    return () if slo is None else missed(record, slo)
