@@ -13,6 +13,7 @@ from rich.console import Console
 from harness.bench.session import PhoneSession
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
+from harness.plan.tiers import load_tier_rules
 from harness.plugin.live import Follower, teller
 from harness.plugin.run import Run
 from harness.plugin.scheduler import PhoneScheduling
@@ -26,7 +27,8 @@ from harness.report.recommend_text import choices_of, lines_of
 from harness.report.slo import Missed, missed_of
 from harness.report.summary import headline, summary_table
 from harness.report.text import plural
-from harness.report.tiers import write_tiers
+from harness.report.tiers import lines_of as tier_lines
+from harness.report.tiers import tiers_of, write_tiers
 from harness.store.schema import CellRecord
 
 _NARROWEST = 100
@@ -187,7 +189,8 @@ class Controller:
         for note in self.run.notes:
             terminalreporter.write_line(note)
         terminalreporter.write_line(headline(records, len(self.run.members)), bold=True)
-        for line in lines_of(choices_of(records, self.run.request.plan_values)):
+        tiers = tiers_of(self.run.folder.read_info(), records, load_tier_rules())
+        for line in [*tier_lines(tiers), *lines_of(choices_of(records, self.run.request.plan_values))]:
             terminalreporter.write_line(line)
         for line in in_short(list(self.run.folder.records()), records):
             terminalreporter.write_line(line, yellow=True)

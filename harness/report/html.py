@@ -17,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.core.reasons import Verdict
+from harness.plan.tiers import load_tier_rules
 from harness.report import view
 from harness.report.besides import causes, deciding
 from harness.report.cells import by_phone, cell_label, phone_labels
@@ -29,6 +30,8 @@ from harness.report.soak import soaks
 from harness.report.summary import headline
 from harness.report.text import listing, number, plural, visible
 from harness.report.threads import speed_up_in_words
+from harness.report.tiers import tiers_of
+from harness.report.tiers_view import tiers_view
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord
@@ -99,6 +102,7 @@ def report_html(
             soaks=soaks(records, labels),
             tables=tables,
             # slots
+            tiers=tiers_view(tiers_of(info, records, load_tier_rules()), labels),
             limits={
                 table.anchor: phone_limits(info, group) for table, group in zip(tables, groups.values(), strict=True)
             },

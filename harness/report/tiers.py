@@ -11,7 +11,7 @@ from typing import Final
 from harness.plan.tiers import TIERS, Slo, TierName, TierRules, load_tier_rules
 from harness.report.recommend_text import tolerance_of
 from harness.report.slo import SYNTHETIC
-from harness.report.text import one_line, plural
+from harness.report.text import cut, one_line, plural
 from harness.report.tiers_decide import Choice, Decision, decide
 from harness.report.tiers_tried import Configuration, Tried, tried
 from harness.report.tiers_what_if import what_if
@@ -20,6 +20,8 @@ from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord, PhoneInfo
 
 FILE: Final = "tiers.json"
+# A reason that is longer is cut at the end of a run; the page has all of it.
+_LINE: Final = 160
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,16 @@ def lines_of(report: TiersReport) -> list[str]:
             share = f"proven on {len(best.proven_on)} of {plural(len(each.phones), 'phone')}"
             lines.append(f"tier {each.tier}: {best.configuration.name}, {share}")
         elif each.phones:
-            lines.append(one_line(f"tier {each.tier}: nothing recommended: {each.decision.because}"))
+            lines.append(f"tier {each.tier}: nothing recommended: {_in_short(each.decision)}")
     return lines
+
+
+def _in_short(decision: Decision) -> str:
+    likely = decision.provisional
+    if likely is None:
+        return cut(one_line(decision.because), _LINE)
+    missing = ", ".join(dict.fromkeys(line.name for line in likely.not_known))
+    return f"{likely.configuration.name} meets what is known of it; not known: {missing}"
 
 
 def _phones(info: RunInfo, records: Sequence[CellRecord]) -> dict[str, PhoneInfo]:

@@ -43,7 +43,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Choice:
-    """A configuration with its figures and its phones: ``proven_on`` keep the SLO with it, of ``tried_on``."""
+    """A configuration with its figures and its phones: ``proven_on`` keep the SLO with it, of ``tried_on``.
+
+    ``met`` are names of promises, ``not_known`` those of which nobody can tell.
+    """
 
     configuration: Configuration
     expected: Expected
@@ -51,7 +54,13 @@ class Choice:
     tried_on: tuple[str, ...]
     apps: ForApps
     warnings: tuple[str, ...] = ()
-    not_known: tuple[str, ...] = ()
+    not_known: tuple[Missed, ...] = ()
+    met: tuple[str, ...] = ()
+
+    @property
+    def unknowns(self) -> str:
+        """What is not known of it, in words."""
+        return "; ".join(line.words for line in self.not_known)
 
 
 @dataclass(frozen=True)
@@ -102,10 +111,11 @@ def decide(tried: Sequence[Tried], labels: Labels) -> Decision:
     ranked = _ranked(proven)
     recommended = ranked[0] if ranked else None
     shown = _different(ranked)
-    provisional = None if recommended else next(iter(_ranked(open_ones)), None)
+    likely = [] if recommended else _ranked(each for each in open_ones if each.met)
+    provisional = likely[0] if likely else None
     return Decision(
         recommended,
-        "" if recommended else _why_none(provisional, out, tried),
+        "" if recommended else _why_none(provisional, open_ones, tried),
         provisional,
         tuple(shown[1 : 1 + _RUNNERS_UP]),
         len(ranked) - len(shown[: 1 + _RUNNERS_UP]),
@@ -132,7 +142,8 @@ def _choice(configuration: Configuration, behind: Sequence[Tried], group: Sequen
         tuple(each.phone_id for each in group),
         unsure[0] if unsure else ForApps(True),
         tuple(distinct(warning for each in behind for warning in each.warnings)),
-        tuple(distinct(line.words for each in behind for line in each.judgement.unknown)),
+        tuple(dict.fromkeys(line for each in behind for line in each.judgement.unknown)),
+        tuple(distinct(name for each in behind for name in each.judgement.met)),
     )  # fmt: skip
 
 
@@ -180,7 +191,7 @@ def _refused(configuration: Configuration, refused: Sequence[Tried], phones: int
 
 
 def _not_known(choice: Choice) -> RuledOut:
-    return RuledOut(choice.configuration, ("not_known",), "; ".join(choice.not_known))
+    return RuledOut(choice.configuration, ("not_known",), choice.unknowns)
 
 
 def _place(out: RuledOut) -> tuple[int, str]:
@@ -191,15 +202,16 @@ def _and_more(group: Sequence[object]) -> str:
     return f" (and on {plural(len(group) - 1, 'more phone', 'more phones')})" if len(group) > 1 else ""
 
 
-def _why_none(provisional: Choice | None, out: Sequence[RuledOut], tried: Sequence[Tried]) -> str:
+def _why_none(provisional: Choice | None, open_ones: Sequence[Choice], tried: Sequence[Tried]) -> str:
     if not tried:
         return "no configuration was tried"
     if provisional is not None:
-        missing = "; ".join(provisional.not_known)
         return (
             f"no configuration is proven to meet the SLO. {provisional.configuration.name} meets what is known of it; "
-            f"measure the rest: {missing}"
+            f"measure the rest: {provisional.unknowns}"
         )
+    if open_ones:
+        return f"nothing is proven of what the SLO promises; measure it: {open_ones[0].unknowns}"
     closest = _closest(tried)
     nearest = ""
     if closest is not None:

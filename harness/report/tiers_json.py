@@ -200,7 +200,9 @@ def _decision(decision: Decision) -> dict[str, Any]:
         "provisional": None
         if other is None
         else ProvisionalJson(
-            configuration=_recommended(other), expected=_expected(other), not_known=list(other.not_known)
+            configuration=_recommended(other),
+            expected=_expected(other),
+            not_known=[line.words for line in other.not_known],
         ),
         "runners_up": [
             ChosenJson(configuration=_recommended(each), expected=_expected(each)) for each in decision.runners_up

@@ -15,6 +15,7 @@ import pytest
 from harness.core.reasons import Reason
 from harness.core.resources import data_root
 from harness.plan.tiers import TierRules, load_tier_rules
+from harness.report.html import report_html
 from harness.report.tiers import lines_of, tiers_of, write_tiers
 from harness.report.tiers_json import document, schema_text
 from harness.store.schema import CellRecord
@@ -301,18 +302,19 @@ def test_an_unknown_amount_of_memory_is_neither_met_nor_missed(both: Any, report
     ]
 
 
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
-        ({"prompt_tokens": 64}, "no burst cell with 256 prompt tokens"),
-        ({"context_tokens": 1024}, "no burst cell with 256 prompt tokens"),
-    ],
-)
+@pytest.mark.parametrize("config", [{"prompt_tokens": 64}, {"context_tokens": 1024}])
 def test_only_the_promised_prompt_length_with_nothing_before_it_counts(
-    one: Cell, report: Any, config: dict[str, int], says: str
+    one: Cell, report: Any, config: dict[str, int]
 ) -> None:
     high = report([one("ada", config=config), one("ada", soak=True)])["high"]
-    assert any(says in line for line in high["provisional"]["not_known"])
+    assert high["provisional"]["not_known"] == [
+        "time to first token not known (no burst cell with 256 prompt tokens); at most 2\u202f000 ms is promised",
+        "decode speed not known (no burst cell with 256 prompt tokens); at least 10.0 tok/s is promised",
+    ]
+    bare = report([one("ada", config=config, right=-1)])["high"]
+    assert (chosen(bare), bare["provisional"]) == (None, None), "of what nothing is known nothing is likely"
+    assert bare["because"].startswith("nothing is proven of what the SLO promises; measure it: time to first token")
+    assert [out["by"] for out in bare["ruled_out"]] == [["not_known"]]
 
 
 def test_a_noisy_cell_proves_nothing_and_rules_nothing_out(both: Any, report: Any) -> None:
@@ -418,6 +420,11 @@ def test_the_terminal_has_one_line_a_tier(both: Any, make: ModuleType) -> None:
     assert found[0] == "tier high: smol-4bit, CPU low / low, 2 threads, proven on 1 of 1 phone"
     assert found[1].startswith("tier mid: nothing recommended: no configuration met the SLO: use the server")
     assert len(found) == 2
+    [line] = lines_of(tiers_of(make.info("ada"), both("ada", right=-1), RULES))
+    assert line == (
+        "tier high: nothing recommended: smol-4bit, CPU low / low, 1 thread meets what is known of it; "
+        "not known: golden"
+    )
 
 
 def test_its_time_grows_with_the_records_and_no_faster(both: Any, make: ModuleType) -> None:
@@ -443,3 +450,30 @@ def test_its_time_grows_with_the_records_and_no_faster(both: Any, make: ModuleTy
 
     base = min(cpu_s(few) for _ in range(3))
     assert cpu_s(many) < 8 * base * 3
+
+
+def test_the_page_shows_tiers_choices_exceptions_and_what_was_ruled_out(
+    both: Any, one: Cell, make: ModuleType, parse: Any
+) -> None:
+    gpu = {"tier": "high", "backend": "opencl", "threads": 68}
+    records = [
+        *both("ada", **gpu, tps=80, right=45), *both("eve", **gpu, right=45, ttft=1800.0),
+        *both("fay", tier="high", tps=20, right=45), *both("ada", "tiny", tps=900),
+        one("fay", **gpu, reason=Reason.CRASH, detail="<script>alert(1)</script>"),
+    ]  # fmt: skip
+    section = parse(report_html(make.info("ada"), records)).one("section", id="tiers")
+    rows = [[part.text for part in row.children if not isinstance(part, str)] for row in section.all("tr")]
+    assert rows[1] == [
+        "smol-4bit, OpenCL low / low recommended whether apps may load OpenCL is not known (not told)",
+        "2 of 3 phones", "1\u202f800", "48.0", "0.80", "300 MiB", "2.00 GiB", "41.0", "90.0 %",
+    ]  # fmt: skip
+    assert rows[2][:2] == ["smol-4bit, CPU low / low, 1 thread runner-up", "1 of 1 phone"]
+    [exception] = [item.text for item in section.all("li", cls="warning")]
+    assert exception == (
+        "fay: smol-4bit, OpenCL low / low: crash: the runner was killed by a signal (<script>alert(1)</script>). "
+        "Use instead: smol-4bit, CPU low / low, 1 thread"
+    )
+    assert "no phone of this tier took part" in section.text
+    assert section.one("h3", id="tier-high").text == "high 3 phones"
+    assert "Promised at 256 prompt tokens: time to first token at most 2\u202f500 ms, decode speed" in section.text
+    assert rows[-1][:3] == ["fay", "high", "smol-4bit, CPU low / low, 1 thread"]
