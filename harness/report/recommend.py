@@ -22,6 +22,8 @@ PLANS_QUESTIONS: Final = "the plan's questions"
 # Rounding of shares must not decide.
 _EPSILON: Final = 1e-9
 
+# One encoder for all: `json.dumps` makes one a call.
+_ENCODE: Final = json.JSONEncoder(sort_keys=True).encode
 _NEVER_RAN: Final = (Verdict.UNSUPPORTED, Verdict.SKIPPED)
 
 _Value = TypeVar("_Value")
@@ -131,8 +133,13 @@ def choices(records: Iterable[CellRecord], tolerance: float = DEFAULT_TOLERANCE)
 def numerics_of(record: CellRecord) -> Numerics:
     """Return what of a cell decides its answers."""
     config = record.config
-    engine = json.dumps(config.engine, sort_keys=True) if config.engine else ""
-    return Numerics(record.bundle.hash, config.backend, config.precision, config.memory, engine)
+    return Numerics(record.bundle.hash, config.backend, config.precision, config.memory, engine_keys(record))
+
+
+def engine_keys(record: CellRecord) -> str:
+    """Return a cell's further engine keys as JSON in the order of their names, ``""`` for none."""
+    engine = record.config.engine
+    return _ENCODE(engine) if engine else ""
 
 
 def choose(candidates: Iterable[Candidate], tolerance: float = DEFAULT_TOLERANCE) -> tuple[list[Candidate], str]:
@@ -223,7 +230,8 @@ def _candidate(key: Numerics, records: Sequence[CellRecord], shape: _Shape | Non
 
 def _speed(record: CellRecord) -> float:
     """Return the decode speed of an ``ok`` record, which always has one."""
-    return float(value_at(record, "metrics", "decode_tps.median"))
+    speed = record.metrics.decode_tps if record.metrics is not None else None
+    return 0.0 if speed is None else speed.median
 
 
 def score_of_cell(record: CellRecord, of: str | None = None) -> Score | None:

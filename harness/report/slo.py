@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from harness.core.reasons import Verdict
 from harness.plan.tiers import Slo, TierRules
-from harness.report.cells import value_at, why_unknown
+from harness.report.cells import why_unknown
 from harness.report.recommend import Score, score_of_cell
 from harness.report.text import mebibytes, number, percent
 from harness.store.schema import CellRecord
@@ -84,10 +84,6 @@ PROMISES: Final = (
     _Promise("min_available_bytes", "least free memory of the phone", mebibytes),
     _Promise("golden", "share of right answers", percent),
 )
-_OF_KIND: Final = {
-    "burst": ("ttft_ms", "decode_tps", "ram_share_max", "min_available_bytes", "golden"),
-    "sustained": ("sustained_ratio", "ram_share_max", "min_available_bytes", "golden"),
-}
 
 
 def judge(figures: Mapping[str, Figure], slo: Slo) -> Judgement:
@@ -108,15 +104,7 @@ def judge(figures: Mapping[str, Figure], slo: Slo) -> Judgement:
 
 def figures_of(record: CellRecord) -> dict[str, Figure]:
     """Return the figures of a cell that something may be promised of: other ones of a burst than of a soak."""
-    read: dict[str, Callable[[CellRecord], Figure]] = {
-        "ttft_ms": _ttft,
-        "decode_tps": lambda cell: _plain(cell, "metrics", "decode_tps.median"),
-        "sustained_ratio": lambda cell: _plain(cell, "thermal", "sustained_ratio"),
-        "ram_share_max": _ram_share,
-        "min_available_bytes": lambda cell: _plain(cell, "metrics", "min_available_bytes"),
-        "golden": lambda cell: golden_figure(score_of_cell(cell) if cell.output and cell.output.golden_set else None),
-    }
-    return {name: read[name](record) for name in _OF_KIND.get(record.config.kind, ())}
+    return {name: read(record) for name, read in _OF_KIND.get(record.config.kind, ())}
 
 
 def golden_figure(score: Score | None) -> Figure:
@@ -124,29 +112,55 @@ def golden_figure(score: Score | None) -> Figure:
     return Figure(None, "it was asked no golden set") if score is None else Figure(score.share, f"{score} right")
 
 
-def _plain(record: CellRecord, section: str, path: str) -> Figure:
-    value = value_at(record, section, path)
-    return Figure(None, why_unknown(record, section, path)) if value is None else Figure(float(value))
+def _golden(record: CellRecord) -> Figure:
+    output = record.output
+    return golden_figure(score_of_cell(record) if output is not None and output.golden_set else None)
+
+
+def _decode(record: CellRecord) -> Figure:
+    speed = record.metrics.decode_tps if record.metrics is not None else None
+    return _unknown(record, "metrics", "decode_tps") if speed is None else Figure(speed.median)
+
+
+def _sustained(record: CellRecord) -> Figure:
+    ratio = record.thermal.sustained_ratio if record.thermal is not None else None
+    return _unknown(record, "thermal", "sustained_ratio") if ratio is None else Figure(ratio)
+
+
+def _free(record: CellRecord) -> Figure:
+    free = record.metrics.min_available_bytes if record.metrics is not None else None
+    return _unknown(record, "metrics", "min_available_bytes") if free is None else Figure(free)
+
+
+def _unknown(record: CellRecord, section: str, path: str) -> Figure:
+    return Figure(None, why_unknown(record, section, path))
 
 
 def _ttft(record: CellRecord) -> Figure:
     """Return the 90th percentile; of too few samples the slowest, which is never below it."""
-    latency = value_at(record, "metrics", "ttft_ms")
+    latency = record.metrics.ttft_ms if record.metrics is not None else None
     if latency is None:
-        return Figure(None, why_unknown(record, "metrics", "ttft_ms"))
+        return _unknown(record, "metrics", "ttft_ms")
     if latency.p90 is not None:
         return Figure(latency.p90, f"p90 of {latency.n}")
     return Figure(latency.max, f"slowest of {latency.n}, too few for a p90")
 
 
 def _ram_share(record: CellRecord) -> Figure:
-    peak = value_at(record, "metrics", "peak_rss_bytes")
+    peak = record.metrics.peak_rss_bytes if record.metrics is not None else None
     if peak is None:
-        return Figure(None, why_unknown(record, "metrics", "peak_rss_bytes"))
+        return _unknown(record, "metrics", "peak_rss_bytes")
     ram = record.phone.ram_bytes
     if not ram:
         return Figure(None, record.nulls.get("ram_bytes", "the record does not tell the phone's RAM"))
     return Figure(peak / ram, f"{mebibytes(peak)} of {mebibytes(ram)}")
+
+
+_BOTH: Final = (("ram_share_max", _ram_share), ("min_available_bytes", _free), ("golden", _golden))
+_OF_KIND: Final[dict[str, tuple[tuple[str, Callable[[CellRecord], Figure]], ...]]] = {
+    "burst": (("ttft_ms", _ttft), ("decode_tps", _decode), *_BOTH),
+    "sustained": (("sustained_ratio", _sustained), *_BOTH),
+}
 
 
 def comparable(record: CellRecord, slo: Slo) -> bool:

@@ -100,10 +100,6 @@ class _DecisionJson(_Written):
     recommended: RecommendedJson | None
     because: str = Field("", description="why nothing is recommended, and what to do instead")
     expected: ExpectedJson | None = None
-    provisional: ProvisionalJson | None = None
-    runners_up: list[ChosenJson] = Field(default_factory=list)
-    others: int = Field(0, ge=0, description="how many more configurations would do")
-    ruled_out: list[RuledOutJson] = Field(default_factory=list)
 
 
 class TierJson(_DecisionJson):
@@ -111,12 +107,16 @@ class TierJson(_DecisionJson):
 
     tier: TierName
     phones: int = Field(ge=0, description="phones of this tier in the run")
+    provisional: ProvisionalJson | None = None
+    runners_up: list[ChosenJson] = Field(default_factory=list)
+    others: int = Field(0, ge=0, description="how many more configurations would do")
+    ruled_out: list[RuledOutJson] = Field(default_factory=list)
     exceptions: list[ExceptionJson] = Field(default_factory=list)
     what_if: list[str] = Field(default_factory=list, description="what more memory or another backend would change")
 
 
 class PhoneJson(_DecisionJson):
-    """One phone that was measured."""
+    """One phone that was measured; what was ruled out on it stands in the report."""
 
     id: str
     model: str | None = Field(description="Build.MODEL")
@@ -172,6 +172,13 @@ def _tier(report: TierReport) -> TierJson:
     return TierJson(
         tier=report.tier,
         phones=len(report.phones),
+        provisional=_provisional(report.decision.provisional),
+        runners_up=[
+            ChosenJson(configuration=_recommended(each), expected=_expected(each))
+            for each in report.decision.runners_up
+        ],
+        others=report.decision.others,
+        ruled_out=[_ruled_out(each) for each in report.decision.ruled_out],
         exceptions=[_exception(each) for each in report.exceptions],
         what_if=list(report.what_if),
         **_decision(report.decision),
@@ -192,24 +199,19 @@ def _phone(report: PhoneReport) -> PhoneJson:
 
 
 def _decision(decision: Decision) -> dict[str, Any]:
-    best, other = decision.recommended, decision.provisional
+    best = decision.recommended
     return {
         "recommended": None if best is None else _recommended(best),
         "because": decision.because,
         "expected": None if best is None else _expected(best),
-        "provisional": None
-        if other is None
-        else ProvisionalJson(
-            configuration=_recommended(other),
-            expected=_expected(other),
-            not_known=[line.words for line in other.not_known],
-        ),
-        "runners_up": [
-            ChosenJson(configuration=_recommended(each), expected=_expected(each)) for each in decision.runners_up
-        ],
-        "others": decision.others,
-        "ruled_out": [_ruled_out(each) for each in decision.ruled_out],
     }
+
+
+def _provisional(likely: Choice | None) -> ProvisionalJson | None:
+    if likely is None:
+        return None
+    words = [line.words for line in likely.not_known]
+    return ProvisionalJson(configuration=_recommended(likely), expected=_expected(likely), not_known=words)
 
 
 def _plain(configuration: Configuration) -> dict[str, Any]:

@@ -10,15 +10,14 @@ warning only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import basename
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from harness.core.reasons import Fault, Verdict
 from harness.plan.tiers import Slo
-from harness.report.cells import value_at
-from harness.report.recommend import PLANS_QUESTIONS, Candidate, Numerics, choices, numerics_of
+from harness.report.recommend import PLANS_QUESTIONS, Candidate, Numerics, choices, engine_keys, numerics_of
 from harness.report.slo import Figure, Judgement, comparable, figures_of, golden_figure, judge
 from harness.report.text import backend_name, cut, one_line, plural
 from harness.store.schema import CellRecord
@@ -27,6 +26,8 @@ _DETAIL: Final = 160
 # Verdicts of the answers and of where a library lies; others are reason codes of cells.
 WRONG_ANSWERS: Final = "wrong_answers"
 NOT_FOR_APPS: Final = "not_for_apps"
+
+_Number = TypeVar("_Number", int, float)
 
 Standing = Literal["meets", "misses", "unknown", "refused"]
 
@@ -102,10 +103,9 @@ class Tried:
 def configuration_of(record: CellRecord) -> Configuration:
     """Return the configuration of a cell."""
     config, model, bundle = record.config, record.model, record.bundle
-    keys = json.dumps(config.engine, sort_keys=True) if config.engine else ""
     return Configuration(
         model.name, model.hash, model.weight_bytes, model.quant_bits, config.backend, config.threads, config.precision,
-        config.memory, config.affinity, keys, bundle.engine, bundle.engine_version, bundle.runner,
+        config.memory, config.affinity, engine_keys(record), bundle.engine, bundle.engine_version, bundle.runner,
     )  # fmt: skip
 
 
@@ -166,14 +166,16 @@ def _one(
     elif judgement.missed:
         standing = "misses"
     measured = [*([burst] if burst else []), *soaks]
+    metrics = [record.metrics for record in measured if record.metrics is not None]
+    hottest = [record.thermal.max_c for record in measured if record.thermal is not None]
     return Tried(
         phone_id, configuration, standing, judgement, code, because,
         ttft_ms=figures["ttft_ms"].value,
         decode_tps=figures["decode_tps"].value,
         sustained_ratio=figures["sustained_ratio"].value,
-        peak_rss_bytes=_worst(max, measured, "metrics", "peak_rss_bytes"),
-        min_available_bytes=_worst(min, measured, "metrics", "min_available_bytes"),
-        max_c=_worst(max, measured, "thermal", "max_c"),
+        peak_rss_bytes=_worst(max, [each.peak_rss_bytes for each in metrics]),
+        min_available_bytes=_worst(min, [each.min_available_bytes for each in metrics]),
+        max_c=_worst(max, hottest),
         golden=figures["golden"].value,
         apps=apps,
         warnings=warnings,
@@ -241,12 +243,13 @@ def _said(record: CellRecord) -> str:
 
 
 def _speed(record: CellRecord) -> float:
-    return float(value_at(record, "metrics", "decode_tps.median"))
+    speed = record.metrics.decode_tps if record.metrics is not None else None
+    return 0.0 if speed is None else speed.median
 
 
-def _worst(pick: Any, records: Sequence[CellRecord], section: str, path: str) -> Any:
-    values = [value for record in records if (value := value_at(record, section, path)) is not None]
-    return pick(values) if values else None
+def _worst(pick: Callable[[list[_Number]], _Number], values: Iterable[_Number | None]) -> _Number | None:
+    known = [value for value in values if value is not None]
+    return pick(known) if known else None
 
 
 def for_apps(backend: str, facts: Mapping[str, Any], context: str) -> ForApps:
