@@ -6,7 +6,7 @@ Order of preference among configurations that are proven to keep the whole SLO:
 2. decode speed on the slowest phone; within 3 % of the fastest counts as equally fast;
 3. least peak memory on the phone that needed most; unknown is last;
 4. least temperature on the phone that got hottest; unknown is last;
-5. for what is equal in all of that: fewer threads, then the configuration's name.
+5. for what is equal in all of that: fewer threads, then the configuration by name.
 """
 
 from __future__ import annotations
@@ -164,11 +164,13 @@ def _ranked(choices: Iterable[Choice]) -> list[Choice]:
     return ranked
 
 
-def _frugal(choice: Choice) -> tuple[float, float, int, str]:
+def _frugal(choice: Choice) -> tuple[float, float, int, tuple[str, ...]]:
     expected = choice.expected
     peak = math.inf if expected.peak_rss_bytes is None else expected.peak_rss_bytes
     hottest = math.inf if expected.max_c is None else expected.max_c
-    return peak, hottest, choice.configuration.threads, repr(choice.configuration)
+    own = choice.configuration
+    name = (own.backend, own.precision, own.memory, own.affinity or "", own.keys, own.engine_version or "", own.runner)
+    return peak, hottest, own.threads, name
 
 
 def _different(ranked: Iterable[Choice]) -> list[Choice]:
