@@ -6,7 +6,7 @@ its tier's SLO stays ``ok``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from harness.core.reasons import Verdict
 from harness.plan.tiers import Slo, TierRules
 from harness.report.cells import why_unknown
 from harness.report.recommend import Score, score_of_cell
-from harness.report.text import mebibytes, number, percent
+from harness.report.text import distinct, listing, mebibytes, number, percent
 from harness.store.schema import CellRecord
 
 # Its figures are ordered, not measured.
@@ -30,12 +30,13 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Missed:
-    """A promise that is not kept, or, where ``got`` is ``None``, of which nobody can tell. ``words`` say it all."""
+    """A promise that is not kept, or, where ``got`` is ``None``, one not known: ``why``. ``words`` say all of it."""
 
     name: str
     wanted: float
     got: float | None
     words: str
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,18 @@ class _Promise(NamedTuple):
     def line(self, wanted: float, got: Figure) -> Missed:
         bound = f"{'at most' if self.most else 'at least'} {self.show(wanted)} is promised"
         if got.value is None:
-            return Missed(self.name, wanted, None, f"{self.words} not known ({got.note}); {bound}")
+            return Missed(self.name, wanted, None, f"{self.words} not known ({got.note}); {bound}", got.note)
         note = f" ({got.note})" if got.note else ""
         return Missed(self.name, wanted, got.value, f"{self.words} {self.show(got.value)}{note}; {bound}")
+
+
+def unknowns_in_words(unknown: Iterable[Missed]) -> str:
+    """Return what is not known, and why; what has one reason shares it."""
+    spoken = {promise.name: promise.words for promise in PROMISES}
+    names_by_why: dict[str, list[str]] = {}
+    for line in unknown:
+        names_by_why.setdefault(line.why, []).append(spoken[line.name])
+    return "; ".join(f"{listing(distinct(names))} ({why})" for why, names in names_by_why.items())
 
 
 def _ms(value: float) -> str:

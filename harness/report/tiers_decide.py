@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.report.slo import PROMISES, Missed
+from harness.report.slo import PROMISES, Missed, unknowns_in_words
 from harness.report.text import distinct, listing, plural
 from harness.report.tiers_tried import Configuration, ForApps, Tried
 
@@ -60,7 +60,7 @@ class Choice:
     @property
     def unknowns(self) -> str:
         """What is not known of it, in words."""
-        return "; ".join(line.words for line in self.not_known)
+        return unknowns_in_words(self.not_known)
 
 
 @dataclass(frozen=True)
@@ -210,10 +210,10 @@ def _why_none(provisional: Choice | None, open_ones: Sequence[Choice], tried: Se
     if provisional is not None:
         return (
             f"no configuration is proven to meet the SLO. {provisional.configuration.name} meets what is known of it; "
-            f"measure the rest: {provisional.unknowns}"
+            f"not known: {provisional.unknowns}"
         )
     if open_ones:
-        return f"nothing is proven of what the SLO promises; measure it: {open_ones[0].unknowns}"
+        return f"nothing is proven of what the SLO promises; not known: {open_ones[0].unknowns}"
     closest = _closest(tried)
     nearest = ""
     if closest is not None:

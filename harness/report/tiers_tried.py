@@ -220,7 +220,7 @@ def _why_no_burst(group: Sequence[CellRecord], slo: Slo) -> str:
     there = [record for record in group if record.config.kind == "burst" and not record.config.context_tokens]
     at_length = [record for record in there if record.config.prompt_tokens == slo.prompt_tokens]
     if not at_length:
-        return f"no burst cell with {slo.prompt_tokens} prompt tokens"
+        return f"no burst cell of this length: run one with --prompt-tokens {slo.prompt_tokens}"
     return ", ".join(dict.fromkeys(record.reason or "" for record in at_length)) + " there"
 
 
