@@ -315,8 +315,8 @@ def test_only_the_promised_prompt_length_with_nothing_before_it_counts(
     assert (chosen(bare), bare["provisional"]) == (None, None), "of what nothing is known nothing is likely"
     assert bare["because"] == (
         "nothing is proven of what the SLO promises; not known: time to first token, decode speed, share of the "
-        f"phone's RAM at the peak and least free memory of the phone ({why}); sustained over burst speed (no valid sustained "
-        "cell: run the plan soak too); share of right answers (it was asked no golden set)"
+        f"phone's RAM at the peak and least free memory of the phone ({why}); sustained over burst speed "
+        "(no valid sustained cell: run the plan soak too); share of right answers (it was asked no golden set)"
     )
     assert [out["by"] for out in bare["ruled_out"]] == [["not_known"]]
 
