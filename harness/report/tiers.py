@@ -103,18 +103,34 @@ def tiers_of(info: RunInfo, records: Sequence[CellRecord], rules: TierRules) -> 
     )  # fmt: skip
 
 
-def write_tiers(run_dir: Path, tiers: Path | None = None) -> Path:
+def together(runs: Sequence[tuple[RunInfo, Sequence[CellRecord]]]) -> tuple[RunInfo, list[CellRecord]]:
+    """Return several runs as one, such as bursts and soaks of the same phones: a plan holds one kind only.
+
+    The head is the first run's with the phones of all, each as the last run knows it. Of a cell that several runs
+    measured the attempt that began last counts.
+    """
+    fleet = {member.phone.id: member for info, _ in runs for member in info.fleet}
+    latest: dict[str, CellRecord] = {}
+    for record in (record for _, records in runs for record in records):
+        before = latest.get(record.cell_id)
+        if before is None or (record.started, record.attempt) >= (before.started, before.attempt):
+            latest[record.cell_id] = record
+    return runs[0][0].model_copy(update={"fleet": tuple(fleet.values())}), list(latest.values())
+
+
+def write_tiers(run_dir: Path, tiers: Path | None = None, more: Sequence[Path] = ()) -> Path:
     """Write ``tiers.json`` into a run folder, whole or not at all; return where.
 
-    ``tiers`` is a file of one's own with rules and SLOs.
+    ``tiers`` is a file of one's own with rules and SLOs, ``more`` are run folders whose records count too.
 
     Raises:
-        ConfigError: ``run_dir`` is not a run folder, or one of the files cannot be read.
+        ConfigError: one of the folders is not a run folder, or one of the files cannot be read.
     """
     from harness.report.tiers_json import document
 
-    folder = RunFolder.open(run_dir)
-    report = tiers_of(folder.read_info(), folder.latest(), load_tier_rules(tiers))
+    folders = [RunFolder.open(path) for path in (run_dir, *more)]
+    info, records = together([(folder.read_info(), folder.latest()) for folder in folders])
+    report = tiers_of(info, records, load_tier_rules(tiers))
     target = run_dir / FILE
     write_atomically(target, document(report).model_dump_json(indent=1, by_alias=True).encode() + b"\n")
     return target

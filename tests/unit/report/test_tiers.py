@@ -16,7 +16,7 @@ from harness.core.reasons import Reason
 from harness.core.resources import data_root
 from harness.plan.tiers import TierRules, load_tier_rules
 from harness.report.html import report_html
-from harness.report.tiers import lines_of, tiers_of, write_tiers
+from harness.report.tiers import lines_of, tiers_of, together, write_tiers
 from harness.report.tiers_json import document, schema_text
 from harness.store.schema import CellRecord
 
@@ -96,6 +96,8 @@ def one(make: ModuleType) -> Cell:
                 update={"max_c": hot, "sustained_ratio": ratio if soak else None}
             )
             golden = None if soak or right == -1 else f"{known if right is None else right}/{asked}"
+            if golden is None:
+                changes["nulls"] = {**made.nulls, **dict.fromkeys(("golden", "golden_set"), "it was asked nothing")}
             changes["output"] = made.output.model_copy(update={"golden": golden, "golden_set": golden and SET})
         return made.model_copy(update=changes)
 
@@ -416,6 +418,31 @@ def test_a_file_of_ones_own_has_other_promises(both: Any, make: ModuleType, tmp_
     own.write_text('[[rules]]\ntier = "low"\nwhen = {}\n[slo.high]\nprompt_tokens = 256\ndecode_tps = 40.0\n')
     run = make.run_folder(tmp_path / "run", make.info("ada"), both("ada", tps=48))
     assert json.loads(write_tiers(run, own).read_text())["tiers"][0]["recommended"]["model"] == "smol-4bit"
+
+
+def test_a_run_of_bursts_and_one_of_soaks_prove_together_what_neither_does_alone(
+    both: Any, make: ModuleType, tmp_path: Path
+) -> None:
+    burst, soak = both("ada", right=45)
+    later = soak.model_copy(update={"run_id": "soaks", "started": "2026-01-02T00:00:00Z"})
+    bursts = make.run_folder(tmp_path / "bursts", make.info("ada"), [burst])
+    soaks = make.run_folder(tmp_path / "soaks", make.info("bob", run_id="soaks"), [later])
+
+    def written(*more: Path) -> Any:
+        return json.loads(write_tiers(bursts, more=more).read_text(encoding="utf-8"))
+
+    assert written()["tiers"][0]["recommended"] is None
+    found = written(soaks)
+    assert found["tiers"][0]["recommended"]["model"] == "smol-4bit"
+    assert (found["run_ids"], len(found["phones"])) == ([make.RUN_ID, "soaks"], 3)
+
+
+def test_of_a_cell_that_two_runs_measured_the_later_one_counts(both: Any, make: ModuleType) -> None:
+    early, _ = both("ada", tps=20)
+    late = early.model_copy(update={"run_id": "late", "started": "2026-01-02T00:00:00Z"})
+    for order in ([early, late], [late, early]):
+        _, records = together([(make.info("ada"), [record]) for record in order])
+        assert records == [late]
 
 
 def test_the_terminal_has_one_line_a_tier(both: Any, make: ModuleType) -> None:
