@@ -80,7 +80,7 @@ def slo_failure(record: CellRecord, missed: Sequence[Missed]) -> CellFailure:
     lines = [short, "  what:     the cell is ok, but the tier of its phone promises more (profiles/tiers.toml)"]
     lines += [f"  missed:   {each.name}: {each.words}" for each in missed]
     lines.append(f"  phone:    {phone.name} ({phone.model or 'unknown model'}, serial {phone.serial})")
-    lines.append("  do:       take a smaller model or another configuration in this tier (tiers.json says which)")
+    lines.append("  do:       take another model or configuration for this tier (tiers.json says which)")
     if record.raw is not None:
         lines.append(f"  raw:      {record.raw} in the run folder")
     return CellFailure(short, "\n".join(lines))

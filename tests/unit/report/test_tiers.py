@@ -434,7 +434,7 @@ def test_a_run_of_bursts_and_one_of_soaks_prove_together_what_neither_does_alone
     assert written()["tiers"][0]["recommended"] is None
     found = written(soaks)
     assert found["tiers"][0]["recommended"]["model"] == "smol-4bit"
-    assert (found["run_ids"], len(found["phones"])) == ([make.RUN_ID, "soaks"], 3)
+    assert (found["run_ids"], len(found["phones"])) == ([make.RUN_ID, "soaks"], 2)
 
 
 def test_of_a_cell_that_two_runs_measured_the_later_one_counts(both: Any, make: ModuleType) -> None:
