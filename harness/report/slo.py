@@ -30,13 +30,22 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Missed:
-    """A promise that is not kept, or, where ``got`` is ``None``, one not known: ``why``. ``words`` say all of it."""
+    """A promise that is not kept, or, where ``got`` is ``None``, one not known; ``note`` tells of it, or why."""
 
     name: str
     wanted: float
     got: float | None
-    words: str
-    why: str = ""
+    note: str = ""
+
+    @property
+    def words(self) -> str:
+        """All of it in words."""
+        promise = _BY_NAME[self.name]
+        bound = f"{'at most' if promise.most else 'at least'} {promise.show(self.wanted)} is promised"
+        if self.got is None:
+            return f"{promise.words} not known ({self.note}); {bound}"
+        note = f" ({self.note})" if self.note else ""
+        return f"{promise.words} {promise.show(self.got)}{note}; {bound}"
 
 
 @dataclass(frozen=True)
@@ -61,20 +70,12 @@ class _Promise(NamedTuple):
     show: Callable[[float], str]
     most: bool = False
 
-    def line(self, wanted: float, got: Figure) -> Missed:
-        bound = f"{'at most' if self.most else 'at least'} {self.show(wanted)} is promised"
-        if got.value is None:
-            return Missed(self.name, wanted, None, f"{self.words} not known ({got.note}); {bound}", got.note)
-        note = f" ({got.note})" if got.note else ""
-        return Missed(self.name, wanted, got.value, f"{self.words} {self.show(got.value)}{note}; {bound}")
-
 
 def unknowns_in_words(unknown: Iterable[Missed]) -> str:
     """Return what is not known, and why; what has one reason shares it."""
-    spoken = {promise.name: promise.words for promise in PROMISES}
     names_by_why: dict[str, list[str]] = {}
     for line in unknown:
-        names_by_why.setdefault(line.why, []).append(spoken[line.name])
+        names_by_why.setdefault(line.note, []).append(_BY_NAME[line.name].words)
     return "; ".join(f"{listing(distinct(names))} ({why})" for why, names in names_by_why.items())
 
 
@@ -94,6 +95,7 @@ PROMISES: Final = (
     _Promise("min_available_bytes", "least free memory of the phone", mebibytes),
     _Promise("golden", "share of right answers", percent),
 )
+_BY_NAME: Final = {promise.name: promise for promise in PROMISES}
 
 
 def judge(figures: Mapping[str, Figure], slo: Slo) -> Judgement:
@@ -104,11 +106,11 @@ def judge(figures: Mapping[str, Figure], slo: Slo) -> Judgement:
         if wanted is None or got is None:
             continue
         if got.value is None:
-            unknown.append(promise.line(wanted, got))
+            unknown.append(Missed(promise.name, wanted, None, got.note))
         elif got.value <= wanted if promise.most else got.value >= wanted:
             met.append(promise.name)
         else:
-            missed.append(promise.line(wanted, got))
+            missed.append(Missed(promise.name, wanted, got.value, got.note))
     return Judgement(tuple(met), tuple(missed), tuple(unknown))
 
 

@@ -83,7 +83,7 @@ def tiers_of(info: RunInfo, records: Sequence[CellRecord], rules: TierRules) -> 
         for phone_id, phone in phones.items()
         if (ram := phone.ram_bytes or facts.get(phone_id, {}).get("ram_bytes")) is not None
     }
-    alone = {phone_id: decide(its, labels) for phone_id, its in found.items()}
+    alone = {phone_id: decide(its, labels, explain=False) for phone_id, its in found.items()}
     tiers = [_tier(tier, phones, found, alone, rams, labels, rules.slo.get(tier)) for tier in TIERS]
     because = {member.phone.id: member.tier_because for member in info.fleet}
     exceptions = {each.phone_id: each for tier in tiers for each in tier.exceptions}

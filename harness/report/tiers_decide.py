@@ -87,11 +87,11 @@ class Decision:
     ruled_out: tuple[RuledOut, ...]
 
 
-def decide(tried: Sequence[Tried], labels: Labels) -> Decision:
+def decide(tried: Sequence[Tried], labels: Labels, *, explain: bool = True) -> Decision:
     """Return the decision for phones of one tier, by what was tried on them.
 
     A configuration counts that misses the SLO on no phone and keeps it on more phones than refused it. Phones on which
-    something of it is not known speak neither for nor against it.
+    something of it is not known speak neither for nor against it. Without ``explain`` what is ruled out is not told.
     """
     groups: dict[Configuration, list[Tried]] = {}
     for each in tried:
@@ -101,11 +101,11 @@ def decide(tried: Sequence[Tried], labels: Labels) -> Decision:
         by_standing = {name: [each for each in group if each.standing == name] for name in _STANDINGS}
         met, refused = by_standing["meets"], by_standing["refused"]
         if by_standing["misses"]:
-            out.append(_missed(configuration, by_standing["misses"], labels))
+            out += [_missed(configuration, by_standing["misses"], labels)] if explain else []
         elif len(met) > len(refused):
             proven.append(_choice(configuration, met, group))
         elif refused and (met or len(refused) >= len(by_standing["unknown"])):
-            out.append(_refused(configuration, refused, len(group), labels))
+            out += [_refused(configuration, refused, len(group), labels)] if explain else []
         else:
             open_ones.append(_choice(configuration, by_standing["unknown"], group))
     ranked = _ranked(proven)
@@ -119,7 +119,7 @@ def decide(tried: Sequence[Tried], labels: Labels) -> Decision:
         provisional,
         tuple(shown[1 : 1 + _RUNNERS_UP]),
         len(ranked) - len(shown[: 1 + _RUNNERS_UP]),
-        tuple(sorted([*out, *(_not_known(each) for each in open_ones if each != provisional)], key=_place)),
+        tuple(sorted([*out, *(_not_known(each) for each in open_ones if explain and each != provisional)], key=_place)),
     )
 
 
