@@ -18,7 +18,7 @@ from harness.phone.charge import refuse_for_ever_low
 from harness.phone.facts import Facts
 from harness.phone.identity import Identity, identify
 from harness.phone.prepare import restore
-from harness.phone.tier import tier_of
+from harness.phone.tier import Placement, place
 from harness.plan.model import Recovery
 from harness.plan.tiers import TierName, TierRules
 from harness.store.schema import PhoneInfo
@@ -35,8 +35,13 @@ class ConnectedPhone:
     probe: Probe
     facts: Facts
     identity: Identity
-    tier: TierName
+    placement: Placement
     lease: PhoneLease | None = None
+
+    @property
+    def tier(self) -> TierName:
+        """The tier it is in."""
+        return self.placement.tier
 
     @property
     def name(self) -> str:
@@ -61,6 +66,7 @@ class ConnectedPhone:
             fingerprint=self.facts.fingerprint,
             boot_id=self.facts.boot_id,
             driver=self.facts.driver,
+            ram_bytes=self.facts.ram_bytes,
         )
 
 
@@ -142,7 +148,7 @@ def _connect(
         facts = gather_facts(transport, probe, deadline)
         refuse_for_ever_low(facts.battery, terms.battery_floor_pct, transport.name)
         identity = identify(transport, facts, deadline)
-        return ConnectedPhone(endpoint, transport, probe, facts, identity, tier_of(facts, rules), lease)
+        return ConnectedPhone(endpoint, transport, probe, facts, identity, place(facts, rules), lease)
     except BaseException:
         if lease is not None:
             give_back_or_let_lapse(lease)

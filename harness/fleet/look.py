@@ -28,7 +28,7 @@ from harness.phone.getprop import parse_getprop
 from harness.phone.health import HealthStore, Hold
 from harness.phone.identity import Identity, identify, known_identity
 from harness.phone.probed import read_probe_facts
-from harness.phone.tier import tier_of
+from harness.phone.tier import place
 from harness.plan.tiers import TierName, TierRules, load_tier_rules
 
 LOOK_S = 30.0
@@ -50,6 +50,7 @@ class Seen:
     soc: str | None = None
     soc_name: str | None = None
     tier: TierName | None = None
+    tier_because: str | None = None
     ram_bytes: int | None = None
     android_release: str | None = None
     sdk: int | None = None
@@ -109,9 +110,11 @@ def _asked(seen: Seen, transport: Transport, rules: TierRules) -> Seen:
     try:
         probe = Probe.install(transport)
         facts = _facts(properties, probe)
+        placement = place(facts, rules)
         seen = replace(
             seen,
-            tier=tier_of(facts, rules),
+            tier=placement.tier,
+            tier_because=placement.because,
             soc_name=facts.soc_name,
             ram_bytes=facts.ram_bytes,
             nulls={**seen.nulls, **facts.nulls},
@@ -139,8 +142,8 @@ def _facts(properties: Mapping[str, str], probe: Probe | None = None) -> Facts:
 
 # What may be unknown of a phone; all else that is null means "there is none".
 _UNKNOWN = (
-    "model", "id", "serialno", "soc", "soc_name", "tier", "ram_bytes", "android_release", "sdk", "free_bytes",
-    "battery_pct", "battery_c",
+    "model", "id", "serialno", "soc", "soc_name", "tier", "tier_because", "ram_bytes", "android_release", "sdk",
+    "free_bytes", "battery_pct", "battery_c",
 )  # fmt: skip
 
 

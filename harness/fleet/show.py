@@ -56,9 +56,11 @@ def _android(seen: Seen) -> str:
 
 
 def remarks(phones: Iterable[Seen]) -> list[str]:
-    """Return a line for each phone that cannot be used, or is held while something else speaks against it too."""
+    """Return lines below the table: why a phone is in its tier, why it cannot be used, and a hold beside that."""
     lines = []
     for seen in phones:
+        if seen.tier is not None:
+            lines.append(f"tier {seen.tier}: {seen.name}: {seen.tier_because}")
         if seen.why is not None:
             lines.append(f"{seen.name}: {seen.why.reason}" + (f" ({seen.why.remedy})" if seen.why.remedy else ""))
             if seen.hold is not None and seen.why.code != "held":

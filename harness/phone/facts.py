@@ -62,6 +62,8 @@ class Facts:
         opencl: the driver's path, ``""`` when the phone has none, and ``None`` when it cannot be told.
         vulkan: likewise.
         opencl_public: names of the OpenCL libraries that apps may load.
+        media_performance_class: Android's, an API level (``Build.VERSION.MEDIA_PERFORMANCE_CLASS`` for apps); phones
+            declare one from Android 12 on, and many none.
         python_mnn: version of the MNN package for the phone's own Python.
         storage_total_bytes: of the file system that holds our folder (``/data``).
         thermal: what the thermal service says.
@@ -103,6 +105,7 @@ class Facts:
     llc_bytes: int | None = None
     updatable_driver: str | None = None
     opencl_public: tuple[str, ...] | None = None
+    media_performance_class: int | None = None
     storage_total_bytes: int | None = None
     storage_free_bytes: int | None = None
     battery: Battery | None = None
@@ -208,6 +211,7 @@ def build_facts(told: Told) -> Facts:
         gles=told.gpu.gles,
         updatable_driver=properties.text("updatable_driver", "ro.gfx.driver.0", "ro.gfx.driver.1"),
         opencl_public=told.public_libraries.opencl,
+        media_performance_class=_performance_class(told.properties, nulls),
         storage_total_bytes=told.storage.total_bytes,
         storage_free_bytes=told.storage.free_bytes,
         battery=told.battery,
@@ -286,11 +290,17 @@ def read_zones(probe: ProbeFacts) -> tuple[Zone, ...]:
 def sdk_of(properties: Mapping[str, str], nulls: dict[str, str] | None = None) -> int | None:
     """Return the API level; the reason of ``None`` goes into ``nulls``."""
     known = _Properties(properties, {} if nulls is None else nulls)
-    word = known.text("sdk", "ro.build.version.sdk")
-    if word is not None and not re.fullmatch(r"[0-9]{1,9}", word):
-        known.nulls["sdk"] = f"ro.build.version.sdk is {word[:40]!r}, no number"
+    return known.whole_number("sdk", "ro.build.version.sdk")
+
+
+def _performance_class(properties: Mapping[str, str], nulls: dict[str, str]) -> int | None:
+    """Return the media performance class; 0 is Android's word for "none declared" (AOSP, android/os/Build.java)."""
+    key = "ro.odm.build.media_performance_class"
+    declared = _Properties(properties, nulls).whole_number("media_performance_class", key)
+    if declared == 0:
+        nulls["media_performance_class"] = "the phone declares none"
         return None
-    return None if word is None else int(word)
+    return declared
 
 
 def abis_of(properties: Mapping[str, str], probe: ProbeFacts, nulls: dict[str, str] | None = None) -> tuple[str, ...]:
@@ -321,6 +331,13 @@ class _Properties:
                 return value
         self.nulls[name] = f"the phone has no property {keys[0]}"
         return None
+
+    def whole_number(self, name: str, key: str) -> int | None:
+        word = self.text(name, key)
+        if word is not None and not re.fullmatch(r"[0-9]{1,9}", word):
+            self.nulls[name] = f"{key} is {word[:40]!r}, no number"
+            return None
+        return None if word is None else int(word)
 
 
 # Which file of the phone a fact of the probe comes from, as far as one file may be denied.

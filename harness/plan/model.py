@@ -198,6 +198,14 @@ Axis = Literal[
 ]  # fmt: skip
 
 
+class Promised(_Strict):
+    """Whether cells are held to what their phone's tier promises (``profiles/tiers.toml``)."""
+
+    judge: bool = Field(
+        True, description="an ok cell at the tier's prompt length that misses its SLO fails; false for sweeps"
+    )
+
+
 class Plan(_Strict):
     """Which cells to run. Every list is an axis of the matrix."""
 
@@ -258,6 +266,7 @@ class Plan(_Strict):
     golden: Golden = Field(default_factory=Golden)
     roofline: Roofline = Field(default_factory=Roofline)
     recovery: Recovery = Field(default_factory=Recovery)
+    slo: Promised = Field(default_factory=Promised)
     ask: list[Ask] = Field(default_factory=list, description="questions whose answers are shown beside the speed")
 
     model_config = ConfigDict(populate_by_name=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.plugin.run import BoundCell, WorkerRun
     from harness.plugin.verdicts import CellFailure
     from harness.plugin.worker import Worker
+    from harness.report.slo import Missed
     from harness.store.head import LeftOut
 from harness.store.schema import CellRecord
 
@@ -254,15 +255,37 @@ def cell_record(cell: BoundCell, request: pytest.FixtureRequest) -> CellRecord:
     return record
 
 
-def judge(record: CellRecord) -> None:
-    """Make pytest say what became of a record: pass, skip with the reason, or fail with what a person needs."""
-    from harness.plugin.verdicts import CellFailure, long_message, outcome_of, short_message
+@pytest.fixture
+def missed_slo(cell_record: CellRecord, request: pytest.FixtureRequest) -> tuple[Missed, ...]:
+    """What the tier of the phone promises and ``cell_record`` does not keep; none where the plan judges no SLO.
+
+    A cell is held to it where it has the SLO's prompt length and nothing before the prompt.
+    """
+    from harness.plugin.verdicts import promised
+    from harness.report.slo import missed_of
+
+    rules = promised(request.config.stash[_WORKER].run.context.plan)
+    missed = () if rules is None else missed_of(cell_record, rules)
+    if missed:
+        request.node.add_marker(pytest.mark.slo)
+        request.node.user_properties.append(("slo", "; ".join(each.words for each in missed)))
+    return missed
+
+
+def judge(record: CellRecord, missed: Sequence[Missed] = ()) -> None:
+    """Make pytest say what became of a record: pass, skip with the reason, or fail with what a person needs.
+
+    ``missed`` is what it misses of its tier's SLO, from the fixture ``missed_slo``: that fails an ``ok`` cell.
+    """
+    from harness.plugin.verdicts import CellFailure, long_message, outcome_of, short_message, slo_failure
 
     outcome = outcome_of(record)
     if outcome is Outcome.SKIPPED:
         pytest.skip(short_message(record))
     if outcome is Outcome.FAILED:
         raise CellFailure(short_message(record), long_message(record))
+    if missed:
+        raise slo_failure(record, missed)
 
 
 @pytest.hookimpl(wrapper=True)

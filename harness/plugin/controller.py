@@ -13,13 +13,14 @@ from rich.console import Console
 from harness.bench.session import PhoneSession
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
+from harness.plan.tiers import load_tier_rules
 from harness.plugin.ab import compared, counting, write_ab
 from harness.plugin.ab import lines_of as ab_lines
 from harness.plugin.compared import news_of_run, told_of_run
 from harness.plugin.live import Follower, teller
 from harness.plugin.run import Run
 from harness.plugin.scheduler import PhoneScheduling
-from harness.plugin.verdicts import exit_status, tell_outcome
+from harness.plugin.verdicts import exit_status, promised, tell_outcome
 from harness.plugin.worker import WORKER_OUTPUT
 from harness.report.artifacts import write_all
 from harness.report.expectation_view import slow_lines
@@ -27,8 +28,11 @@ from harness.report.meanwhile import in_short
 from harness.report.news_file import NewsFile, write_news
 from harness.report.news_words import issue_lines, qa_headline, qa_lines
 from harness.report.recommend_text import choices_of, lines_of
+from harness.report.slo import Missed, missed_of
 from harness.report.summary import headline, summary_table
 from harness.report.text import plural
+from harness.report.tiers import lines_of as tier_lines
+from harness.report.tiers import tiers_of
 from harness.store.schema import CellRecord
 
 _NARROWEST = 100
@@ -50,6 +54,7 @@ class Controller:
         self._attempts_before = Counter(_turn(record) for record in run.folder.records())
         self._problems: list[str] = []
         self.stopped = ""
+        self._promised = promised(run.request.plan)
         self._quiet_letters = False
         self._stopping = False
         self._workers: list[Any] = []
@@ -122,7 +127,7 @@ class Controller:
             return
         records = [record for record in self.run.folder.records() if _turn(record) == bound.turn]
         if len(records) > self._attempts_before[bound.turn]:
-            tell_outcome(report, records[-1])
+            tell_outcome(report, records[-1], self._missed(records[-1]))
             return
         session = PhoneSession(phone, self.run.context, teller(phone.name))
         error = FarmError(
@@ -175,7 +180,11 @@ class Controller:
         if self.stopped and pytest_status == pytest.ExitCode.INTERRUPTED:
             # By ourselves: whose fault the run's end is decides, not that it ended early.
             return exit_status(records, int(pytest.ExitCode.TESTS_FAILED), beside=[Reason.HOST_DISK_FULL])
-        return exit_status(records, pytest_status, regressed=regressed)
+        missed = any(map(self._missed, records))
+        return exit_status(records, pytest_status, regressed=regressed, slo_missed=missed)
+
+    def _missed(self, record: CellRecord) -> tuple[Missed, ...]:
+        return () if self._promised is None else missed_of(record, self._promised)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print one line per cell, who was left out, where the report is; last what a person must know at once."""
@@ -189,7 +198,8 @@ class Controller:
             terminalreporter.write_line(f"left out: {left.name}: {left.reason}{remedy}{code}")
         for note in self.run.notes:
             terminalreporter.write_line(note)
-        for line in lines_of(choices_of(records, self.run.request.plan_values)):
+        tiers = tiers_of(self.run.folder.read_info(), records, load_tier_rules())
+        for line in [*tier_lines(tiers), *lines_of(choices_of(records, self.run.request.plan_values))]:
             terminalreporter.write_line(line)
         for line in (*slow_lines(records), *in_short(list(self.run.folder.records()), records)):
             terminalreporter.write_line(line, yellow=True)

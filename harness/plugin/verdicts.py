@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebackNative
 
 from harness.core.reasons import ExitStatus, Fault, Outcome, Reason
 from harness.plan.known import SLOWER
+from harness.plan.model import Plan
+from harness.plan.tiers import TierRules, load_tier_rules
 from harness.report.advice import ADVICE, LOST_ADVICE, SLOWER_ADVICE, WHOSE
 from harness.report.besides import as_lines, beside, deciding, known_cause
+from harness.report.slo import Missed
 from harness.report.text import one_line
 from harness.store.schema import CellRecord
 
@@ -68,12 +71,31 @@ def long_message(record: CellRecord) -> str:
     return "\n".join(lines)
 
 
-def tell_outcome(report: pytest.TestReport, record: CellRecord) -> None:
+def promised(plan: Plan) -> TierRules | None:
+    """Return the rules by which cells of a plan are held to their tier's SLO, ``None`` where the plan wants none."""
+    return load_tier_rules() if plan.slo.judge else None
+
+
+def slo_failure(record: CellRecord, missed: Sequence[Missed]) -> CellFailure:
+    """Return the failure of an ``ok`` cell that misses its tier's SLO."""
+    phone = record.phone
+    short = f"slo: {phone.name} is in tier {phone.tier}: {'; '.join(each.words for each in missed)}"
+    lines = [short, "  what:     the cell is ok, but the tier of its phone promises more (profiles/tiers.toml)"]
+    lines += [f"  missed:   {each.name}: {each.words}" for each in missed]
+    lines.append(f"  phone:    {phone.name} ({phone.model or 'unknown model'}, serial {phone.serial})")
+    lines.append("  do:       take another model or configuration for this tier (tiers.json says which)")
+    if record.raw is not None:
+        lines.append(f"  raw:      {record.raw} in the run folder")
+    return CellFailure(short, "\n".join(lines))
+
+
+def tell_outcome(report: pytest.TestReport, record: CellRecord, missed: Sequence[Missed] = ()) -> None:
     """Make a report that a dead worker could not send say what its cell's record says."""
-    outcome = outcome_of(record)
-    report.when = "call" if outcome is Outcome.PASSED else "setup"
-    report.outcome = "passed" if outcome is Outcome.PASSED else "failed"
-    report.longrepr = None if outcome is Outcome.PASSED else long_message(record)
+    passed = outcome_of(record) is Outcome.PASSED
+    report.when = "call" if passed else "setup"
+    report.outcome = "passed" if passed and not missed else "failed"
+    told = slo_failure(record, missed).text if missed else long_message(record)
+    report.longrepr = None if passed and not missed else told
 
 
 def regression_failure(record: CellRecord, reason: str, words: str) -> CellFailure:
@@ -93,17 +115,23 @@ def regression_failure(record: CellRecord, reason: str, words: str) -> CellFailu
 
 
 def exit_status(
-    records: Iterable[CellRecord], pytest_status: int, beside: Iterable[Reason] = (), *, regressed: bool = False
+    records: Iterable[CellRecord],
+    pytest_status: int,
+    beside: Iterable[Reason] = (),
+    *,
+    regressed: bool = False,
+    slo_missed: bool = False,
 ) -> int:
     """Return the run's exit status; only pytest's 0 and 1 are refined, its own meanings (2 to 5) stay.
 
     ``beside``: what went wrong and could not be recorded. ``regressed``: a cell is red beside the run compared with.
+    ``slo_missed``: an ``ok`` cell misses its tier's SLO.
     """
     if pytest_status not in (ExitStatus.OK, ExitStatus.FAILED):
         return pytest_status
     statuses = {why.exit_status for record in records if (why := record.why) is not None}
     statuses |= {why.exit_status for why in beside}
-    if regressed or ExitStatus.FAILED in statuses:
+    if regressed or slo_missed or ExitStatus.FAILED in statuses:
         return int(ExitStatus.FAILED)
     if ExitStatus.INFRA in statuses:
         return int(ExitStatus.INFRA)

@@ -9,6 +9,7 @@ from harness.report.html import write_report
 from harness.report.junit import write_junit
 from harness.report.markdown import write_summary
 from harness.report.results_json import write_results_json
+from harness.report.tiers import write_tiers
 
 
 def write_all(run_dir: Path) -> Path:
@@ -19,6 +20,6 @@ def write_all(run_dir: Path) -> Path:
         OSError: the disk does not take them.
     """
     report = write_report(run_dir)
-    for write in (write_csv, write_results_json, write_junit, write_summary):
+    for write in (write_tiers, write_csv, write_results_json, write_junit, write_summary):
         write(run_dir)
     return report

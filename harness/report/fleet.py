@@ -162,6 +162,7 @@ def _fact(facts: Mapping[str, Any], nulls: Mapping[str, str], notes: Notes, colu
 def _rest(member: FleetMember, facts: Mapping[str, Any], columns: Sequence[_Column]) -> dict[str, str]:
     used = {name for column in columns for name in column.names} - set(_DRIVERS)
     rest = {"serial": member.phone.serial, "id": member.phone.id, "provider": member.provider}
+    rest |= {"tier because": member.tier_because} if member.tier_because else {}
     rest |= {key: shown(value) or "none" for key, value in facts.items() if key not in used}
     return rest | {key: f"— ({why})" for key, why in _nulls(member).items() if key not in used}
 

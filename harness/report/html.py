@@ -17,6 +17,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from harness.core.reasons import Verdict
+from harness.plan.tiers import load_tier_rules
 from harness.report import view
 from harness.report.besides import causes, deciding
 from harness.report.cells import by_phone, cell_label, phone_labels
@@ -32,6 +33,8 @@ from harness.report.recommend_text import choices_of, tables_of, tolerance_of
 from harness.report.soak import soaks
 from harness.report.summary import headline
 from harness.report.threads import speed_up_in_words
+from harness.report.tiers import tiers_of
+from harness.report.tiers_view import tiers_view
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord
@@ -109,6 +112,7 @@ def report_html(
             # slots
             expectations=expectation_rows(records, labels),
             news=view_of(news, records) if news is not None else None,
+            tiers=tiers_view(tiers_of(info, records, load_tier_rules()), labels),
             limits={
                 table.anchor: phone_limits(info, group) for table, group in zip(tables, groups.values(), strict=True)
             },

@@ -1,4 +1,4 @@
-"""Which configuration to use: the fastest proven one whose answers are as right as the best one's. Pure over the frame.
+"""Which configuration to use: the fastest proven one whose answers are as right as the best one's. Pure over records.
 
 A configuration is model, device binaries, backend, precision, memory mode and engine keys. Threads and lengths change
 its speed and not its text, so its score counts for all its cells.
@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple
-
-import pandas as pd
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from harness.core.reasons import Fault, Verdict
+from harness.report.cells import value_at
+from harness.store.schema import CellRecord
 
 DEFAULT_TOLERANCE: Final = 0.05
+# What a score is from where no set was asked.
+PLANS_QUESTIONS: Final = "the plan's questions"
 # Rounding of shares must not decide.
 _EPSILON: Final = 1e-9
 
-_CONFIGURATION: Final = ("bundle_hash", "backend_requested", "precision", "memory", "engine_config")
-_SHAPE: Final = ("kind", "prompt_tokens", "generate_tokens", "context_tokens")
-_NEVER_RAN: Final = (Verdict.UNSUPPORTED.value, Verdict.SKIPPED.value)
+# One encoder for all: `json.dumps` makes one a call.
+_ENCODE: Final = json.JSONEncoder(sort_keys=True).encode
+_NEVER_RAN: Final = (Verdict.UNSUPPORTED, Verdict.SKIPPED)
+
+_Value = TypeVar("_Value")
 
 Standing = Literal["recommended", "slower", "wrong", "unproven", "unscored"]
 
@@ -42,6 +46,29 @@ class Score(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.right}/{self.asked}"
+
+
+class Numerics(NamedTuple):
+    """What of a cell decides its answers: all but threads, cores and lengths. ``engine`` is JSON, ``""`` for no key."""
+
+    bundle_hash: str
+    backend: str
+    precision: str
+    memory: str
+    engine: str
+
+
+class _Shape(NamedTuple):
+    """What was asked: speeds are compared between cells of one shape."""
+
+    kind: str
+    prompt_tokens: int
+    generate_tokens: int
+    context_tokens: int
+
+    def __str__(self) -> str:
+        after = f" after {self.context_tokens}" if self.context_tokens else ""
+        return f"{self.kind}, {self.prompt_tokens} → {self.generate_tokens} tokens{after}"
 
 
 @dataclass(frozen=True)
@@ -66,6 +93,7 @@ class Candidate:
     refused: str = ""
     standing: Standing = "unscored"
     because: str = ""
+    numerics: Numerics | None = None
 
 
 @dataclass(frozen=True)
@@ -93,13 +121,25 @@ class Choice:
         return tuple(each for each in self.candidates if each.standing == "wrong" and (each.decode_tps or 0.0) > limit)
 
 
-def choices(frame: pd.DataFrame, tolerance: float = DEFAULT_TOLERANCE) -> list[Choice]:
-    """Return the choice for each phone and model of a frame of cells, in the order in which they come there."""
-    groups: dict[tuple[str, str], list[dict[Hashable, Any]]] = {}
-    for row in frame.to_dict("records"):
-        if row["verdict"] not in _NEVER_RAN:
-            groups.setdefault((row["phone_id"], row["model_hash"]), []).append(row)
-    return [_choice(rows, tolerance) for rows in groups.values()]
+def choices(records: Iterable[CellRecord], tolerance: float = DEFAULT_TOLERANCE) -> list[Choice]:
+    """Return the choice for each phone and model, in the order in which they come among the records."""
+    groups: dict[tuple[str, str], list[CellRecord]] = {}
+    for record in records:
+        if record.verdict not in _NEVER_RAN:
+            groups.setdefault((record.phone.id, record.model.hash), []).append(record)
+    return [_choice(group, tolerance) for group in groups.values()]
+
+
+def numerics_of(record: CellRecord) -> Numerics:
+    """Return what of a cell decides its answers."""
+    config = record.config
+    return Numerics(record.bundle.hash, config.backend, config.precision, config.memory, engine_keys(record))
+
+
+def engine_keys(record: CellRecord) -> str:
+    """Return a cell's further engine keys as JSON in the order of their names, ``""`` for none."""
+    engine = record.config.engine
+    return _ENCODE(engine) if engine else ""
 
 
 def choose(candidates: Iterable[Candidate], tolerance: float = DEFAULT_TOLERANCE) -> tuple[list[Candidate], str]:
@@ -143,82 +183,71 @@ def _why_none(judged: Sequence[Candidate], best: Score | None) -> str:
     return f"none with a proven speed answers as well as the best ({best})"
 
 
-def _choice(rows: Sequence[dict[Hashable, Any]], tolerance: float) -> Choice:
-    shape = _common([tuple(row[name] for name in _SHAPE) for row in rows if row["verdict"] == Verdict.OK.value])
-    of = _common([row["golden_set"] for row in rows if pd.notna(row["golden_set"])])
-    groups: dict[tuple[Any, ...], list[dict[Hashable, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(_plain(row[name]) for name in _CONFIGURATION), []).append(row)
-    judged, because = choose((_candidate(group, shape, of) for group in groups.values()), tolerance)
-    first = rows[0]
+def _choice(records: Sequence[CellRecord], tolerance: float) -> Choice:
+    shape = _common([_shape(record) for record in records if record.verdict is Verdict.OK])
+    of = _common([record.output.golden_set for record in records if record.output and record.output.golden_set])
+    groups: dict[Numerics, list[CellRecord]] = {}
+    for record in records:
+        groups.setdefault(numerics_of(record), []).append(record)
+    judged, because = choose((_candidate(key, group, shape, of) for key, group in groups.items()), tolerance)
+    first = records[0]
     return Choice(
-        phone_id=first["phone_id"],
-        phone=first["phone"],
-        model=first["model"],
-        model_hash=first["model_hash"],
-        shape="" if shape is None else _shape_label(shape),
+        phone_id=first.phone.id,
+        phone=first.phone.name,
+        model=first.model.name,
+        model_hash=first.model.hash,
+        shape="" if shape is None else str(shape),
         candidates=tuple(judged),
         because=because,
     )
 
 
-def _candidate(rows: Sequence[dict[Hashable, Any]], shape: tuple[Any, ...] | None, of: str | None) -> Candidate:
-    proven = [
-        row
-        for row in rows
-        if row["verdict"] == Verdict.OK.value
-        and tuple(row[name] for name in _SHAPE) == shape
-        and pd.notna(row["decode_tps"])
-    ]
-    fastest = max(proven, key=lambda row: row["decode_tps"], default=None)
-    first = rows[0]
-    engine = _plain(first["engine_config"])
+def _shape(record: CellRecord) -> _Shape:
+    config = record.config
+    return _Shape(config.kind, config.prompt_tokens, config.generate_tokens, config.context_tokens)
+
+
+def _candidate(key: Numerics, records: Sequence[CellRecord], shape: _Shape | None, of: str | None) -> Candidate:
+    proven = [record for record in records if record.verdict is Verdict.OK and _shape(record) == shape]
+    fastest = max(proven, key=_speed, default=None)
+    engine = records[0].config.engine
     return Candidate(
-        backend=first["backend_requested"],
-        precision=first["precision"],
-        memory=first["memory"],
-        engine=", ".join(f"{key} = {json.dumps(value)}" for key, value in json.loads(engine).items()) if engine else "",
-        bundle_hash=first["bundle_hash"],
-        cell_id=fastest["cell_id"] if fastest else None,
-        threads=int(fastest["threads"]) if fastest else None,
-        affinity=_plain(fastest["affinity"]) if fastest else None,
-        decode_tps=float(fastest["decode_tps"]) if fastest else None,
-        ttft_ms=_number(fastest["ttft_p50_ms"]) if fastest else None,
-        refused=""
-        if fastest
-        else ", ".join(dict.fromkeys(str(row["reason"]) for row in rows if _plain(row["reason"]))),
-        score=next((score for row in rows if (score := _score(row, of)) is not None), None),
+        backend=key.backend,
+        precision=key.precision,
+        memory=key.memory,
+        engine=", ".join(f"{name} = {json.dumps(value)}" for name, value in engine.items()),
+        bundle_hash=key.bundle_hash,
+        cell_id=fastest.cell_id if fastest else None,
+        threads=fastest.config.threads if fastest else None,
+        affinity=fastest.config.affinity if fastest else None,
+        decode_tps=_speed(fastest) if fastest else None,
+        ttft_ms=value_at(fastest, "metrics", "ttft_ms.p50") if fastest else None,
+        refused="" if fastest else ", ".join(dict.fromkeys(record.reason for record in records if record.reason)),
+        score=next((score for record in records if (score := score_of_cell(record, of)) is not None), None),
+        numerics=key,
     )
 
 
-def _score(row: dict[Hashable, Any], of: str | None) -> Score | None:
+def _speed(record: CellRecord) -> float:
+    """Return the decode speed of an ``ok`` record, which always has one."""
+    speed = record.metrics.decode_tps if record.metrics is not None else None
+    return 0.0 if speed is None else speed.median
+
+
+def score_of_cell(record: CellRecord, of: str | None = None) -> Score | None:
     """Return what a cell scored in the set ``of``, or in the plan's own questions where the run has no set.
 
     What the product did wrong has no score; a cell that was hot or noisy said what it says all the same.
     """
-    right, slash, asked = str(_plain(row["golden"]) or "").partition("/")
-    if row["fault"] == Fault.PRODUCT.value or not slash or not (right.isdigit() and asked.isdigit()) or not int(asked):
+    output = record.output
+    if output is None or record.fault is Fault.PRODUCT or (of is not None and output.golden_set != of):
         return None
-    if of is not None and _plain(row["golden_set"]) != of:
+    right, slash, asked = (output.golden or "").partition("/")
+    if not slash or not (right.isdigit() and asked.isdigit()) or not int(asked):
         return None
-    low, high = _number(row["golden_ci95_low"]), _number(row["golden_ci95_high"])
-    interval = (low, high) if low is not None and high is not None else None
-    return Score(int(right), int(asked), interval, of or "the plan's questions")
+    return Score(int(right), int(asked), output.golden_ci95, of or PLANS_QUESTIONS)
 
 
-def _common(values: Sequence[Any]) -> Any:
+def _common(values: Sequence[_Value]) -> _Value | None:
     """Return the value that occurs most often, the first of several; ``None`` if there is none."""
     return Counter(values).most_common(1)[0][0] if values else None
-
-
-def _shape_label(shape: tuple[Any, ...]) -> str:
-    kind, prompt, generate, context = shape
-    return f"{kind}, {prompt} → {generate} tokens" + (f" after {context}" if context else "")
-
-
-def _plain(value: Any) -> Any:
-    return None if pd.isna(value) else value
-
-
-def _number(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)

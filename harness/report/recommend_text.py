@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.report.frames import cells_frame
 from harness.report.recommend import DEFAULT_TOLERANCE, Candidate, Choice, Standing, choices
 from harness.report.text import backend_name, number, one_line, percent, plural
 from harness.store.schema import CellRecord
@@ -31,7 +30,7 @@ def tolerance_of(plan: Mapping[str, Any]) -> float:
 
 def choices_of(records: Sequence[CellRecord], plan: Mapping[str, Any]) -> list[Choice]:
     """Return the choices of a run; ``plan`` is the one in its head."""
-    return choices(cells_frame(records), tolerance_of(plan))
+    return choices(records, tolerance_of(plan))
 
 
 def name_of(candidate: Candidate) -> str:

@@ -23,7 +23,7 @@ class LeftOut(Frozen):
 
 
 class FleetMember(Frozen):
-    """A phone that took part, with the facts its records refer to.
+    """A phone that took part, with the facts its records refer to; ``tier_because`` is missing in older heads.
 
     ``shares_cpu``: it is no phone of its own but runs on a computer that does other work too, so its speed is that
     computer's.
@@ -34,6 +34,7 @@ class FleetMember(Frozen):
     facts: dict[str, Any]
     nulls: dict[str, str] = Field(default_factory=dict)
     shares_cpu: bool = False
+    tier_because: str = ""
 
 
 class Source(Frozen):

@@ -30,7 +30,10 @@ class AdbInfo(Frozen):
 
 
 class PhoneInfo(Frozen):
-    """Which phone it was. ``id`` is ours and stays; ``serial`` is a name for people."""
+    """Which phone it was. ``id`` is ours and stays; ``serial`` is a name for people.
+
+    ``ram_bytes`` is what its kernel calls MemTotal; records of older versions do not have it.
+    """
 
     id: str
     serial: str
@@ -42,6 +45,7 @@ class PhoneInfo(Frozen):
     boot_id: str | None
     context: Literal["shell", "app"] = "shell"
     driver: str | None
+    ram_bytes: int | None = None
 
 
 class ModelInfo(Frozen):

@@ -20,7 +20,6 @@ import pytest
 
 from harness.payload.models import find_model, read_model
 from harness.payload.models_fetch import model_path
-from harness.report.frames import cells_frame
 from harness.report.recommend import choices
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
@@ -320,7 +319,7 @@ def test_smollm2_answers_worse_at_low_memory_and_that_is_not_recommended_however
     assert {output.match for output in texts.values()} == {"prefix"}
     right = {key: int((output.golden or "").split("/")[0]) for key, output in texts.items()}
     assert right["low", "low"] < right["high", "high"]
-    [choice] = choices(cells_frame(done.records))
+    [choice] = choices(done.records)
     by_numerics = {(each.precision, each.memory): each for each in choice.candidates}
     fast, slow = by_numerics["low", "low"], by_numerics["high", "high"]
     assert fast.standing == "wrong"  # whatever its speed was on this machine, now

@@ -26,6 +26,7 @@ from harness.payload.bundle import Bundle, BundleManifest
 from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.models import ModelFolder
 from harness.phone.identity import Identity
+from harness.phone.tier import Placement
 from harness.plan.matrix import cells_of
 from harness.runners.base import MAIN, Step
 from harness.store.runfolder import RunFolder
@@ -63,8 +64,9 @@ def crashed(make: ModuleType, tmp_path: Path) -> Make:
         manifest = BundleManifest(name="toy", runner="farm_runner", backends=["cpu"], program="run", files=["run"])
         bundle = Bundle(manifest, PayloadFolder(tmp_path / "bundle", (PayloadFile("run", 1, "b" * 64, True),)))
         model = ModelFolder("toy", PayloadFolder(Path(), (PayloadFile("llm.mnn", 1, "m"),)), 80_000_000, 4)
+        placed = Placement("mid", "made up", None)
         phone = ConnectedPhone(
-            Endpoint("toy-1"), cast("Any", Transport()), cast("Any", None), make.facts(), Identity("id-1"), "mid"
+            Endpoint("toy-1"), cast("Any", Transport()), cast("Any", None), make.facts(), Identity("id-1"), placed
         )
         plan = make.plan()
         folder = RunFolder.create(tmp_path / "run")

@@ -20,6 +20,7 @@ from harness.core.provider import Endpoint
 from harness.core.transport import ShellResult
 from harness.payload.probe_lease import Lease, LeaseAnswer
 from harness.phone.identity import Identity
+from harness.phone.tier import Placement
 
 OURS = Lease("a" * 16, f"ann pid {os.getpid()} since 1", this_host(), "nightly", "boot-1", 9, 180_000, 1000)
 THEIRS = replace(OURS, id="b" * 16, owner="bob pid 7 since 1", host="lab-2 (0/0)")
@@ -66,7 +67,8 @@ def left(make: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Leave:
         anything = cast("Any", phone)
         lease = PhoneLease(anything, "toy-1", "/base/lease", "nightly", OURS.id)
         endpoint, who = Endpoint("toy-1"), Identity("5c0ffee0-0000-4000-8000-000000000001")
-        leave_as_found(ConnectedPhone(endpoint, anything, anything, make.facts(), who, "mid", lease), lambda _: None)
+        placed = Placement("mid", "rule 2 (mid) fits", 2)
+        leave_as_found(ConnectedPhone(endpoint, anything, anything, make.facts(), who, placed, lease), lambda _: None)
         return phone.done
 
     return go

@@ -32,6 +32,7 @@ from harness.payload.models import ModelFolder
 from harness.payload.store import Stored
 from harness.phone.health import HealthStore
 from harness.phone.identity import Identity
+from harness.phone.tier import Placement
 from harness.plan.matrix import cells_of
 from harness.plan.model import Cool
 from harness.runners.base import PromptText
@@ -130,7 +131,7 @@ def session(make: ModuleType, tmp_path: Path) -> Callable[..., Any]:
             probe=cast("Any", probe),
             facts=replace(facts or make.facts(), sdk=None, android_release=None),
             identity=Identity(PHONE_ID),
-            tier="mid",
+            placement=Placement("mid", "rule 2 (mid) fits", 2),
         )
         folder = RunFolder.create(tmp_path / "run")
         context = RunContext("r1", folder.path, chosen, bundle(), {"toy": model()})

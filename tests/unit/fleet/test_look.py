@@ -43,8 +43,8 @@ def test_a_phone_that_cannot_be_asked_is_told_with_what_adb_lists(health: Health
 def test_every_unknown_has_its_reason_and_nothing_else_has(health: HealthStore) -> None:
     nulls = look(health).nulls
     assert set(nulls) == {
-        "id", "serialno", "soc", "soc_name", "tier", "ram_bytes", "android_release", "sdk", "free_bytes", "battery_pct",
-        "battery_c",
+        "id", "serialno", "soc", "soc_name", "tier", "tier_because", "ram_bytes", "android_release", "sdk",
+        "free_bytes", "battery_pct", "battery_c",
     }  # fmt: skip
     assert set(nulls.values()) == {"not asked: adb lists it as offline"}
 

@@ -25,6 +25,7 @@ from harness.phone.facts import Told, build_facts
 from harness.phone.health import HealthStore
 from harness.phone.identity import Identity
 from harness.phone.probed import read_probe_facts
+from harness.phone.tier import Placement
 from harness.plan.tiers import TierName
 
 FACTS = build_facts(Told({}, read_probe_facts({}), DriverListing("", "")))
@@ -51,9 +52,8 @@ def line(serial: str, state: str = "device", number: int = 1, usb: str | None = 
 def phone(endpoint: Endpoint, *, phone_id: str = "", boot: str = "boot", tier: TierName = "mid") -> ConnectedPhone:
     facts = replace(FACTS, model=f"Toy {endpoint.name}", boot_id=boot, sdk=34)
     nothing = cast(Any, None)
-    return ConnectedPhone(
-        endpoint, nothing, nothing, facts, Identity(phone_id or "id-" + endpoint.name.replace("@", "-")), tier
-    )
+    who = Identity(phone_id or "id-" + endpoint.name.replace("@", "-"))
+    return ConnectedPhone(endpoint, nothing, nothing, facts, who, Placement(tier, "made up", None))
 
 
 class Lab:

@@ -59,11 +59,13 @@ def test_why_a_phone_cannot_be_used_stands_below_with_its_remedy() -> None:
         seen("a"),
         seen("b", why=Why("device_offline", "it is offline", "replug it"), hold=HOLD),
         seen("c", why=Why("held", HOLD.text, "mnn-farm devices release c"), hold=HOLD),
+        seen("d", tier="low", tier_because="no rule fits"),
     ]
     assert show.remarks(phones) == [
         "b: it is offline (replug it)",
         "b: held by a person until it is released: glass (mnn-farm devices release b)",
         "c: held by a person until it is released: glass (mnn-farm devices release c)",
+        "tier low: d: no rule fits",
     ]
 
 

@@ -15,16 +15,18 @@ from harness.fleet import taking
 from harness.fleet.states import Why
 from harness.fleet.taking import take_all
 from harness.phone.identity import Identity
+from harness.phone.tier import Placement
 
 BUSY = Why("busy", "in use by bob")
 LOST = Why("device_lost", "gone")
 LONG_S = 20.0
+PLACED = Placement("mid", "rule 2 (mid) fits", 2)
 
 
 def phone(name: str, lease: Any = None) -> ConnectedPhone:
     """A phone whose id sorts as its name does."""
     nothing = cast(Any, None)
-    return ConnectedPhone(Endpoint(name), nothing, nothing, nothing, Identity(f"id-{name}"), "mid", lease)
+    return ConnectedPhone(Endpoint(name), nothing, nothing, nothing, Identity(f"id-{name}"), PLACED, lease)
 
 
 A, B, C = phone("a"), phone("b"), phone("c")

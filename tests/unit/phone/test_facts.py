@@ -28,6 +28,7 @@ PROPERTIES = {
     "ro.build.version.security_patch": "2025-06-05",
     "ro.build.type": "user",
     "ro.gfx.driver.0": "com.example.gpudrivers",
+    "ro.odm.build.media_performance_class": "34",
 }
 PROBE: dict[str, Any] = {
     "kernel": "6.1.0",
@@ -101,6 +102,20 @@ def test_a_phone_that_tells_everything_has_no_null() -> None:
     assert plain["cpu_clusters"][1]["core"] == "Cortex-X3"
 
 
+@pytest.mark.parametrize(
+    ("declared", "known", "why"),
+    [
+        ("33", 33, None),
+        ("0", None, "the phone declares none"),
+        ("", None, "the phone has no property ro.odm.build.media_performance_class"),
+        ("S", None, "ro.odm.build.media_performance_class is 'S', no number"),
+    ],
+)
+def test_the_media_performance_class_is_what_the_phone_declares(declared: str, known: int | None, why: Any) -> None:
+    facts = build(None, {**PROPERTIES, "ro.odm.build.media_performance_class": declared})
+    assert (facts.media_performance_class, facts.nulls.get("media_performance_class")) == (known, why)
+
+
 def test_a_phone_that_tells_nothing_has_a_reason_for_every_null() -> None:
     facts = build_facts(Told({}, read_probe_facts({}), DriverListing(None, None, {"opencl": "x", "vulkan": "x"})))
     missing = {name for name, value in facts.as_dict().items() if value is None}
@@ -109,7 +124,7 @@ def test_a_phone_that_tells_nothing_has_a_reason_for_every_null() -> None:
         "kernel", "page_size", "cpu_max_khz", "ram_bytes", "available_bytes", "opencl", "vulkan", "python_mnn",
         "soc_vendor", "soc_name", "security_patch", "build_type", "instructions", "gpu", "driver", "gles",
         "llc_bytes", "updatable_driver", "opencl_public", "storage_total_bytes", "storage_free_bytes",
-        "battery", "thermal",
+        "battery", "thermal", "media_performance_class",
     }  # fmt: skip
     assert missing <= set(facts.nulls)
     assert all(facts.nulls.values())

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import ConfigError
-from harness.plan.tiers import load_tier_rules
+from harness.plan.tiers import TIERS, load_tier_rules
 
 
 def test_the_rules_that_come_with_the_product_are_good() -> None:
     rules = load_tier_rules()
-    assert [rule.tier for rule in rules.rules] == ["high", "mid", "low"]
+    assert [rule.tier for rule in rules.rules] == ["high", "high", "mid", "mid", "low"]
+    assert set(rules.slo) == set(TIERS)
     assert rules.unknown_soc == "low"
 
 

@@ -58,6 +58,7 @@ def controller(*cells: str, records: list[CellRecord] | None = None) -> Controll
     bound = [SimpleNamespace(phone=name[0], cell=name, cell_id=name, test_id=name, turn=(name, 0)) for name in cells]
     run = SimpleNamespace(
         cells=bound,
+        request=SimpleNamespace(plan=SimpleNamespace(slo=SimpleNamespace(judge=False))),
         fleet=SimpleNamespace(phones=[SimpleNamespace(name="a"), SimpleNamespace(name="b")]),
         busy_phones=[name for name in ("a", "b") if any(cell.phone == name for cell in bound)],
         context=None,

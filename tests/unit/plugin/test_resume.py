@@ -16,6 +16,7 @@ from harness.payload.bundle import default_bundle
 from harness.payload.bundle_manifest import Target
 from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.models import ModelFolder
+from harness.phone.tier import Placement
 from harness.plan.model import Plan
 from harness.plugin.options import Again, Request
 from harness.plugin.resume import Begun
@@ -45,7 +46,14 @@ def phone(name: str) -> Any:
     endpoint = SimpleNamespace(provider="adb", contention_group="")
     identity = SimpleNamespace(id=info.id)
     return SimpleNamespace(
-        name=name, info=info, facts=facts, endpoint=endpoint, identity=identity, nulls={}, tier="mid"
+        name=name,
+        info=info,
+        facts=facts,
+        endpoint=endpoint,
+        identity=identity,
+        nulls={},
+        tier="mid",
+        placement=Placement("mid", "rule 2 (mid) fits", 2),
     )
 
 

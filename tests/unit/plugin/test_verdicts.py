@@ -6,7 +6,19 @@ from typing import Any
 import pytest
 
 from harness.core.reasons import Outcome, Reason
-from harness.plugin.verdicts import exit_status, long_message, outcome_of, regression_failure
+from harness.plan.model import Plan
+from harness.plugin import judge
+from harness.plugin.verdicts import (
+    CellFailure,
+    exit_status,
+    long_message,
+    outcome_of,
+    promised,
+    regression_failure,
+    slo_failure,
+    tell_outcome,
+)
+from harness.report.slo import Missed
 from harness.store.schema import Finding
 
 
@@ -153,3 +165,49 @@ def test_a_failure_of_the_product_that_ran_names_what_packs_a_bug_report(
         cell_id="0123456789abcdef",
     )
     assert [line for line in long_message(failed).splitlines() if "mnn-farm crash" in line] == told
+
+
+SLOW = Missed("decode_tps", 10.0, 8.0)
+PLAN = {"models": ["toy"], "backends": ["cpu"], "threads": [1]}
+TOY = SimpleNamespace(name="toy", model="Toy 3", serial="S1", tier="mid")
+
+
+def fine() -> Any:
+    return SimpleNamespace(why=None, phone=TOY, raw="raw/0/1/")
+
+
+def test_a_fine_cell_that_misses_its_tiers_slo_fails_and_says_what_was_promised() -> None:
+    with pytest.raises(CellFailure) as failed:
+        judge(fine(), (SLOW,))
+    assert failed.value.short == ("slo: toy is in tier mid: decode speed 8.00 tok/s; at least 10.0 tok/s is promised")
+    assert "  missed:   decode_tps: decode speed 8.00 tok/s" in failed.value.text
+    assert failed.value.text.splitlines()[-1] == "  raw:      raw/0/1/ in the run folder"
+    judge(fine())
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status"),
+    [([None], 1), ([Reason.DEVICE_LOST], 1), ([Reason.CRASH], 1)],
+)
+def test_a_missed_slo_is_the_products_and_so_a_1_whatever_the_lab_did(
+    reasons: list[Reason | None], status: int
+) -> None:
+    assert exit_status([record(reason) for reason in reasons], 1, slo_missed=True) == status
+    assert exit_status([record(reason) for reason in reasons], 0, slo_missed=True) == status
+    assert exit_status([], 2, slo_missed=True) == 2
+
+
+def test_a_dead_worker_leaves_the_miss_to_be_told() -> None:
+    report: Any = SimpleNamespace(when="", outcome="", longrepr="")
+    tell_outcome(report, fine(), (SLOW,))
+    assert (report.when, report.outcome) == ("call", "failed")
+    assert report.longrepr == slo_failure(fine(), (SLOW,)).text
+    tell_outcome(report, fine())
+    assert (report.when, report.outcome, report.longrepr) == ("call", "passed", None)
+
+
+def test_a_plan_that_sweeps_wants_no_slo() -> None:
+    assert promised(Plan.model_validate({**PLAN, "slo": {"judge": False}})) is None
+    rules = promised(Plan.model_validate(PLAN))
+    assert rules is not None
+    assert set(rules.slo) == {"high", "mid", "low"}

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from harness.core.reasons import Reason
-from harness.report.frames import cells_frame
 from harness.report.html import report_html
 from harness.report.recommend import Candidate, Score, choices, choose
 from harness.report.recommend_text import lines_of, tables_of
@@ -32,7 +31,7 @@ def scored(make: ModuleType) -> Callable[..., Any]:
 
 
 def standings(records: list[Any], tolerance: float = 0.05) -> list[tuple[str, float | None, str, str]]:
-    [choice] = choices(cells_frame(records), tolerance)
+    [choice] = choices(records, tolerance)
     return [(each.precision, each.decode_tps, each.standing, each.because) for each in choice.candidates]
 
 
@@ -63,7 +62,7 @@ def test_the_score_of_one_cell_counts_for_all_of_its_configuration(scored: Calla
         scored("low", 40, "12/50", threads=1), scored("low", 94, "1/1", of=None, threads=4),
         scored("high", 30, "31/50", threads=1), scored("high", 50, "1/1", of=None, threads=4),
     ]  # fmt: skip
-    [choice] = choices(cells_frame(records))
+    [choice] = choices(records)
     assert [(each.threads, each.decode_tps, str(each.score)) for each in choice.candidates] == [
         (4, 94.0, "12/50"),
         (4, 50.0, "31/50"),
@@ -77,14 +76,14 @@ def test_speeds_are_compared_at_the_lengths_that_most_cells_share(scored: Callab
         scored("low", 60, threads=2),
         scored("high", 70, "40/50", threads=2),
     ]
-    [choice] = choices(cells_frame(records))
+    [choice] = choices(records)
     assert choice.shape == "burst, 64 → 32 tokens"
     assert choice.recommended is not None
     assert (choice.recommended.precision, choice.recommended.decode_tps) == ("high", 70.0)
 
 
 def test_without_any_score_nothing_is_recommended_and_the_reason_is_given(scored: Callable[..., Any]) -> None:
-    [choice] = choices(cells_frame([scored("low", 94), scored("high", 50)]))
+    [choice] = choices([scored("low", 94), scored("high", 50)])
     assert choice.recommended is None
     assert choice.because.startswith("no question was asked, and the fastest may be the one that answers")
     assert {each.standing for each in choice.candidates} == {"unscored"}
@@ -93,7 +92,7 @@ def test_without_any_score_nothing_is_recommended_and_the_reason_is_given(scored
 def test_the_plans_own_questions_count_where_there_is_no_set(scored: Callable[..., Any]) -> None:
     records = [scored("low", 94, "0/1", of=None), scored("high", 50, "1/1", of=None)]
     assert [standing for _, _, standing, _ in standings(records)] == ["wrong", "recommended"]
-    [choice] = choices(cells_frame(records))
+    [choice] = choices(records)
     assert choice.candidates[0].score == Score(0, 1, (0.1, 0.4), "the plan's questions")
 
 
@@ -103,7 +102,7 @@ def test_where_a_set_was_asked_one_that_was_not_asked_it_is_not_recommended(scor
 
 
 def test_a_model_that_knows_nothing_is_recommended_in_no_configuration(scored: Callable[..., Any]) -> None:
-    [choice] = choices(cells_frame([scored("low", 94, "0/50"), scored("high", 50, "0/50")]))
+    [choice] = choices([scored("low", 94, "0/50"), scored("high", 50, "0/50")])
     assert (choice.recommended, choice.because) == (None, "no configuration answered any question right")
 
 
@@ -113,7 +112,7 @@ def test_a_noisy_cell_scores_and_its_speed_is_not_proven(scored: Callable[..., A
         ("low", 94.0, "wrong", "answers 12/50, best 31/50"),
         ("high", None, "unproven", "none of its cells is ok: noisy"),
     ]
-    [choice] = choices(cells_frame(records))
+    [choice] = choices(records)
     assert choice.because == "none with a proven speed answers as well as the best (31/50)"
 
 
@@ -126,13 +125,13 @@ def test_what_the_product_did_wrong_neither_scores_nor_counts(scored: Callable[.
 
 
 def test_what_cannot_run_is_no_candidate(make: ModuleType) -> None:
-    assert choices(cells_frame([make.record(backend="vulkan", reason=Reason.BACKEND_MISSING_ON_PHONE)])) == []
-    assert choices(cells_frame([])) == []
+    assert choices([make.record(backend="vulkan", reason=Reason.BACKEND_MISSING_ON_PHONE)]) == []
+    assert choices([]) == []
 
 
 def test_engine_keys_and_binaries_make_another_configuration(scored: Callable[..., Any]) -> None:
     keyed = {"config": {"engine": {"attention_mode": 10}}}
-    [choice] = choices(cells_frame([scored("low", 94, "12/50", **keyed), scored("low", 50, "31/50")]))
+    [choice] = choices([scored("low", 94, "12/50", **keyed), scored("low", 50, "31/50")])
     assert [each.engine for each in choice.candidates] == ["attention_mode = 10", ""]
 
 
@@ -146,16 +145,16 @@ def test_it_is_usable_without_a_frame() -> None:
 
 
 def test_the_end_of_a_run_says_what_to_use_and_what_not(scored: Callable[..., Any]) -> None:
-    found = choices(cells_frame([scored("low", 94, "12/50", threads=4), scored("high", 50, "31/50", threads=2)]))
+    found = choices([scored("low", 94, "12/50", threads=4), scored("high", 50, "31/50", threads=2)])
     assert lines_of(found) == [
         "recommended on atlas, tiny-llama: CPU high / low, 2 threads: 50.0 tok/s decode, 31/50 answers right",
         "  faster, not recommended: CPU low / low, 4 threads: 94.0 tok/s decode, answers 12/50, best 31/50",
     ]
-    assert lines_of(choices(cells_frame([scored("low", 94)])))[0].startswith(
+    assert lines_of(choices([scored("low", 94)]))[0].startswith(
         "nothing recommended on atlas, tiny-llama: no question was asked"
     )
     many = [scored("low", 9, "1/2", name=f"phone-{n}") for n in range(15)]
-    assert lines_of(choices(cells_frame(many)))[-1] == "3 more recommendations in the report"
+    assert lines_of(choices(many))[-1] == "3 more recommendations in the report"
 
 
 def test_the_page_shows_speed_and_score_side_by_side(scored: Callable[..., Any], make: ModuleType, parse: Any) -> None:
@@ -174,5 +173,5 @@ def test_the_page_shows_speed_and_score_side_by_side(scored: Callable[..., Any],
 def test_the_page_says_why_nothing_is_recommended(scored: Callable[..., Any], make: ModuleType, parse: Any) -> None:
     section = parse(report_html(make.info(), [scored("low", 94)])).one("section", id="recommended")
     assert section.one("p", cls="banner").text.startswith("Nothing is recommended: no question was asked")
-    [table] = tables_of(choices(cells_frame([scored("low", 94)])), {"id-of-atlas": "atlas"})
+    [table] = tables_of(choices([scored("low", 94)]), {"id-of-atlas": "atlas"})
     assert (table.rows[0].score, table.rows[0].questions) == ("—", "none")
