@@ -20,6 +20,8 @@ class Frozen(BaseModel):
     def _is_unicode(cls, value: Any) -> Any:
         """Texts come from phones and models; half a character (a lone surrogate) cannot be written as UTF-8."""
         if type(value) is str:
+            if value.isascii():
+                return value
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if isinstance(value, dict):
             return {key: cls._is_unicode(inner) for key, inner in value.items()}

@@ -7,7 +7,9 @@ when nothing in it is known (``metrics``). Readers ignore fields they do not kno
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -350,17 +352,35 @@ def unexplained_nulls(record: CellRecord) -> list[str]:
     """Return the paths of fields that are ``None`` and have no entry in ``nulls``."""
     found: list[str] = []
 
-    def walk(value: Any, path: str) -> None:
-        if value is None:
-            if path not in _FREE_NULLS and _short(path) not in record.nulls:
-                found.append(_short(path))
-        elif isinstance(value, BaseModel):
-            # A field that an older version did not know is not there, which says nothing.
-            for name in (name for name in type(value).model_fields if name in value.model_fields_set):
-                walk(getattr(value, name), f"{path}.{name}" if path else name)
+    def walk(part: BaseModel, above: str) -> None:
+        # A field that an older version did not know is not set, which says nothing.
+        told, values = part.model_fields_set, part.__dict__
+        for name in _nullable_fields(type(part)):
+            value = values[name]
+            if value is None:
+                path = above + name
+                if name in told and path not in _FREE_NULLS and _short(path) not in record.nulls:
+                    found.append(_short(path))
+            elif isinstance(value, BaseModel):
+                walk(value, f"{above}{name}.")
 
     walk(record, "")
     return found
+
+
+@cache
+def _nullable_fields(part: type[BaseModel]) -> tuple[str, ...]:
+    """Return the fields of a part of a record that may be ``None`` or hold one that is: the others need no look."""
+    return tuple(name for name, field in part.model_fields.items() if _may_hold_null(field.annotation))
+
+
+def _may_hold_null(annotation: Any) -> bool:
+    is_part = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation is type(None) or is_part or any(_may_hold_null(each) for each in _alternatives(annotation))
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
 
 
 def _short(path: str) -> str:
