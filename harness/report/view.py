@@ -69,10 +69,19 @@ class PhoneTable:
 
     anchor: str
     name: str
-    about: str
     rows: tuple[Row, ...]
     notes: dict[str, list[str]]
     remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True)
+class PhoneHead:
+    """What stands above the cells of one phone; ``counts`` are (verdict, how many)."""
+
+    anchor: str
+    name: str
+    about: str
+    counts: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -109,12 +118,21 @@ def raw_link(raw: str | None, base: str) -> str | None:
     return quote(posixpath.join(base, raw))
 
 
+def phone_head(anchor: str, name: str, group: Sequence[CellRecord]) -> PhoneHead:
+    """Return the head of one phone's part."""
+    return PhoneHead(anchor, name, _about(group[0]), tuple(counts(group)))
+
+
+def _about(record: CellRecord) -> str:
+    phone = record.phone
+    return " · ".join(part for part in (phone.model, phone.soc, f"{phone.tier} tier", phone.context) if part)
+
+
 def phone_table(anchor: str, name: str, group: Sequence[CellRecord], raw_base: str) -> PhoneTable:
     """Return the table of one phone's cells."""
-    phone, notes = group[0].phone, Notes()
+    notes = Notes()
     rows = tuple(_row(record, notes, raw_base) for record in group)
-    about = " · ".join(part for part in (phone.model, phone.soc, f"{phone.tier} tier", phone.context) if part)
-    return PhoneTable(anchor, name, about, rows, notes.fields_by_why, remarks(group))
+    return PhoneTable(anchor, name, rows, notes.fields_by_why, remarks(group))
 
 
 def _row(record: CellRecord, notes: Notes, raw_base: str) -> Row:

@@ -214,12 +214,12 @@ def _parse(line: bytes, where: str) -> CellRecord | None:
 
 
 def _parse_at_once(line: bytes) -> CellRecord | None:
-    """Read a line the fast way; ``None`` for all that is not plainly a whole record, which is then looked at closely."""
+    """Read a line the fast way; ``None`` for all that is not plainly a record, which is then looked at closely."""
     try:
         record = CellRecord.model_validate_json(line)
     except ValidationError:
         return None
-    return record if _NAMED <= record.model_fields_set else None
+    return record if record.model_fields_set >= _NAMED else None
 
 
 def _parse_in_steps(line: bytes, where: str) -> CellRecord | None:
