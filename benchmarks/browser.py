@@ -151,9 +151,10 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """Click the middle of an element as a person would: it has to be there, in view and on top."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.ask(f"{found}.scrollIntoView({{block: 'center'}})")
         place = self.ask(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
-            " e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+            f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])({found}.getBoundingClientRect())"
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)

@@ -8,6 +8,7 @@ the whole is compressed (:mod:`harness.report.page_assets`).
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -73,7 +74,7 @@ class _Words:
 class _Columns:
     budget: Budget
     texts: dict[str, _Words] = field(default_factory=dict)
-    figures: dict[str, list[float | None]] = field(default_factory=dict)
+    figures: defaultdict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
     _unknown: dict[tuple[tuple[str, str], ...], str] = field(default_factory=dict)
 
     def unknown(self, nulls: Mapping[str, str]) -> None:
@@ -90,34 +91,29 @@ class _Columns:
         column.add(value or "")
 
     def count(self, name: str, value: int | None) -> None:
-        self.figures.setdefault(name, []).append(value)
+        self.figures[name].append(value)
 
     def figure(self, name: str, value: float | None) -> None:
         """Add a speed or a time."""
-        self.figures.setdefault(name, []).append(None if value is None else _shown(value))
+        self.figures[name].append(None if value is None else _shown(value))
 
     def size(self, name: str, value: float | None) -> None:
         """Add a size in bytes, as MiB."""
-        self.figures.setdefault(name, []).append(None if value is None else _mebibytes(value))
+        self.figures[name].append(None if value is None else _mebibytes(value))
 
     def tenths(self, name: str, value: float | None, of: float = 1.0) -> None:
         """Add a temperature, or a ratio as percent (``of`` is 100): to a tenth."""
-        self.figures.setdefault(name, []).append(None if value is None else _plain(round(value * of, 1)))
+        self.figures[name].append(None if value is None else round(value * of, 1))
 
 
 def _shown(value: float) -> float:
     size = abs(value)
-    return _plain(round(value, 0 if size >= 99.95 else 1 if size >= 9.995 else 2))
+    return round(value) if size >= 99.95 else round(value, 1 if size >= 9.995 else 2)
 
 
 def _mebibytes(value: float) -> float:
     mib = value / _MIB
-    return _shown(mib) if mib < _KIBI else _plain(_shown(mib / _KIBI) * _KIBI)
-
-
-def _plain(value: float) -> float:
-    whole = int(value)
-    return whole if whole == value else value
+    return _shown(mib) if mib < _KIBI else _shown(mib / _KIBI) * _KIBI
 
 
 def page_data(

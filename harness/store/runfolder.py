@@ -148,12 +148,13 @@ class RunFolder:
         """
         if not self.results.exists():
             return
-        for number, line in enumerate(self.results.read_bytes().split(b"\n"), start=1):
-            if not line.strip():
-                continue
-            record = _parse(line, f"{self.results.name}:{number}")
-            if record is not None:
-                yield record
+        with self.results.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                record = _parse(line, f"{self.results.name}:{number}")
+                if record is not None:
+                    yield record
 
     def attempts_of(self, cell_id: str) -> int:
         """Return how many records of a cell there are, without reading the others."""
