@@ -96,6 +96,7 @@ async function overview() {
 async function main() {
   const section = document.getElementById("cells");
   if (!section) return;
+  section.querySelector(".loading").hidden = false;
   let cells;
   try {
     cells = new Cells(JSON.parse(await unpack("cells-data")));
@@ -122,4 +123,3 @@ paper();
 overview();
 // After the first paint: a large run takes a moment to unpack.
 requestAnimationFrame(() => setTimeout(main));
-document.documentElement.dataset.ready = "script";
