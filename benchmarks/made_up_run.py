@@ -85,6 +85,8 @@ def _record(dice: random.Random, phone: dict[str, Any], nth: int) -> dict[str, A
     (backend, threads, precision), model, prompt = _nth_configuration(nth)
     cell_id = hashlib.sha256(f"{phone['id']} {nth}".encode()).hexdigest()
     verdict, reason, fault = dice.choice(_REFUSED) if dice.random() < 0.2 and not is_sustained else ("ok", None, None)
+    if verdict == "unsupported" and backend == "cpu":
+        verdict, reason, fault = "failed", "crash", "product"
     config = {
         "kind": "sustained" if is_sustained else "burst",
         "backend": backend,
@@ -129,7 +131,7 @@ def _record(dice: random.Random, phone: dict[str, Any], nth: int) -> dict[str, A
         "verdict": verdict,
         "reason": reason,
         "fault": fault,
-        "detail": f"seen {dice.randrange(1000)} times" if reason else "",
+        "detail": f"signal 11 at 0x{dice.randrange(200):x}" if reason else "",
         **(_measured(dice, backend, model, is_sustained) if ran else {**dict.fromkeys(_SECTIONS), "samples": []}),
         "findings": [],
         "nulls": dict(_UNKNOWN) if is_sustained else _nulls(ran),

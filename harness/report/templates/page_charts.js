@@ -12,23 +12,25 @@ function loadPlotly() {
 }
 
 const COLOURS = ["#0f7fc0", "#d9660f", "#0f9d76", "#c05a9e", "#a88a00", "#7a6fd0", "#3aa0b5", "#b0563f"];
-const MOST_LINES = 12;
+const MOST_LINES = 8;
+const [PLOT, FOOT, LINE] = [260, 52, 20];
 
 function escaped(value) {
   return value.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }
 
-function layout(x, y, more = {}) {
+// The legend stands below, a line for each trace, and takes no room from the plot.
+function layout(x, y, traces, more = {}) {
   const axis = { zeroline: false, showline: true, ticks: "outside", fixedrange: true };
   return {
     template: "none",
-    height: 320,
-    margin: { l: 60, r: 12, t: 8, b: 48 },
+    height: PLOT + FOOT + LINE * traces,
+    margin: { l: 60, r: 12, t: 8, b: FOOT + LINE * traces },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: "system-ui, sans-serif", size: 12 },
     showlegend: true,
-    legend: { orientation: "h", y: -0.24, x: 0, xanchor: "left", yanchor: "top" },
+    legend: { yref: "container", y: 0, yanchor: "bottom", x: 0, xanchor: "left" },
     hovermode: "closest",
     xaxis: { ...axis, title: { text: x }, showgrid: false, ...more },
     yaxis: { ...axis, title: { text: y }, rangemode: "tozero" },
@@ -105,7 +107,7 @@ function threadChart(cells, rows) {
     title: "Decode speed by CPU threads",
     lines: lines.length,
     data: lineTraces(cells, lines.slice(0, MOST_LINES), "threads", "decode", "tok/s"),
-    layout: layout("CPU threads", "tok/s", { tickvals: ticks }),
+    layout: layout("CPU threads", "tok/s", Math.min(lines.length, MOST_LINES), { tickvals: ticks }),
   };
 }
 
@@ -117,7 +119,7 @@ function promptChart(cells, rows) {
     title: "TTFT p50 by prompt length",
     lines: lines.length,
     data: lineTraces(cells, lines.slice(0, MOST_LINES), "prompt", "ttft", "ms"),
-    layout: layout("prompt tokens", "ms"),
+    layout: layout("prompt tokens", "ms", Math.min(lines.length, MOST_LINES)),
   };
 }
 
@@ -144,7 +146,7 @@ function backendChart(cells, rows) {
       hovertemplate: "%{y:.3g} tok/s, %{text}<extra>%{fullData.name}</extra>",
     };
   });
-  return { title: "Fastest of each backend", lines: backends.length, data, layout: layout("", "tok/s", { type: "category" }) };
+  return { title: "Fastest of each backend", lines: backends.length, data, layout: layout("", "tok/s", backends.length, { type: "category" }) };
 }
 
 // The largest peak of each model, beside its weights.
@@ -169,7 +171,7 @@ function memoryChart(cells, rows) {
     title: "Peak memory by model",
     lines: 2,
     data: [bars("weights in the file", "weights", "#9aa5b5"), bars("peak RSS, largest of its cells", "rss", COLOURS[0])],
-    layout: layout("", "MiB", { type: "category" }),
+    layout: layout("", "MiB", 2, { type: "category" }),
   };
 }
 
