@@ -199,6 +199,10 @@ def test_a_phone_of_a_large_run_shows_cells_limits_and_charts_when_opened(browse
     assert browser.ask("document.querySelector('#phone-2 .limits').textContent.includes('best at 1 thread')")
     titles = browser.ask("[...document.querySelectorAll('#phone-2 figcaption b')].map((b) => b.textContent)")
     assert titles == ["Decode speed by CPU threads", "Fastest of each backend"]
+    browser.click("#phone-2 .chart .points > .point")
+    browser.until("location.hash.startsWith('#cell-')")
+    browser.until("document.querySelector('#cells tr.target + .opened')")
+    assert browser.ask("document.querySelector('#cells tr.target th').textContent") == "p1"
     assert browser.console == []
 
 

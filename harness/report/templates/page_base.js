@@ -46,6 +46,11 @@ function badge(verdict) {
   return element("span", { class: `badge ${verdict}` }, verdict);
 }
 
+// A code such as backend_missing_on_phone may break after its underscores.
+function code(word) {
+  return element("code", {}, ...word.split(/(?<=_)/).flatMap((part) => [part, element("wbr")]));
+}
+
 // What the page carries packed: base64 of deflate.
 async function unpack(id) {
   const packed = document.getElementById(id).textContent;

@@ -54,7 +54,7 @@ function cellRow(cells, row, { toggle, isOpen, isTarget }) {
     element("td", {}, cells.word("numerics", row)),
     element("td", { class: "n" }, cells.word("lengths", row)),
     ...FIGURES.map((column) => figureCell(cells, row, column, column.show)),
-    element("td", { class: "verdict" }, badge(verdict), reason && element("small", { class: "below" }, element("code", {}, reason))),
+    element("td", { class: "verdict" }, badge(verdict), reason && element("small", { class: "below" }, code(reason))),
   );
 }
 
@@ -125,11 +125,11 @@ function answerList(cells, row) {
 function findingList(cells, row) {
   const findings = cells.list("findings", row);
   if (findings === null) return [element("p", { class: "about" }, "Too long for this page: see results.jsonl or the raw files.")];
-  return findings.map(([severity, code, title, cause, evidence, advice]) =>
+  return findings.map(([severity, name, title, cause, evidence, advice]) =>
     element(
       "div",
       { class: "finding" },
-      element("p", {}, element("b", {}, `${severity}: `), text(title, 400), " ", element("code", {}, code)),
+      element("p", {}, element("b", {}, `${severity}: `), text(title, 400), " ", element("code", {}, name)),
       cause && element("p", {}, text(cause, 1000)),
       evidence && element("div", { class: "evidence" }, text(evidence, 1000)),
       advice && element("p", {}, text(advice, 1000)),
@@ -142,7 +142,7 @@ function cellDetail(cells, row) {
   const id = cells.ids[row];
   const parts = [];
   if (!cells.isOk(row)) {
-    parts.push(part("Why it is no result", element("p", {}, badge(word("verdict")), " ", word("says"), " ", element("code", {}, word("reason"))), word("detail") && element("div", { class: "detail" }, text(word("detail"), 600))));
+    parts.push(part("Why it is no result", element("p", {}, badge(word("verdict")), " ", word("says"), " ", code(word("reason"))), word("detail") && element("div", { class: "detail" }, text(word("detail"), 600))));
   }
   const findings = findingList(cells, row);
   if (findings.length) parts.push(part("Findings", ...findings));

@@ -46,6 +46,10 @@ function draw(holder, figure) {
         const library = await loadPlotly();
         holder.textContent = "";
         await library.newPlot(holder, figure.data, figure.layout, { displayModeBar: false, responsive: true });
+        // A point leads to its cell, and with it to its raw files.
+        holder.on("plotly_click", ({ points: [point] }) => {
+          if (point.customdata) location.hash = `cell-${point.customdata}`;
+        });
       } catch {
         holder.textContent = "This browser cannot unpack the charts; their figures are in the tables.";
       }
@@ -90,6 +94,7 @@ function lineTraces(cells, lines, x, y, unit) {
   return lines.map((line, nth) => ({
     x: line.rows.map((row) => cells.figure(x, row)),
     y: line.rows.map((row) => cells.figure(y, row)),
+    customdata: line.rows.map((row) => cells.ids[row]),
     name: escaped(told[nth]),
     mode: "lines+markers",
     line: { color: COLOURS[nth % COLOURS.length], width: 2 },
@@ -138,6 +143,7 @@ function backendChart(cells, rows) {
       type: "bar",
       x: own.map((row) => escaped(cells.word("model", row))),
       y: own.map((row) => cells.figure("decode", row)),
+      customdata: own.map((row) => cells.ids[row]),
       text: own.map((row) => `${threadsLabel(cells, row)}, ${cells.word("numerics", row)}`),
       textposition: "none",
       name: escaped(backend),
@@ -163,6 +169,7 @@ function memoryChart(cells, rows) {
     type: "bar",
     x: own.map((row) => escaped(cells.word("model", row))),
     y: own.map((row) => cells.figure(column, row)),
+    customdata: own.map((row) => cells.ids[row]),
     name,
     marker: { color: colour },
     hovertemplate: "%{y:.4g} MiB<extra>%{fullData.name}</extra>",
@@ -180,7 +187,7 @@ function phoneCharts(holder, cells, rows) {
   for (const make of [threadChart, backendChart, promptChart, memoryChart]) {
     const figure = make(cells, proven);
     if (!figure) continue;
-    const label = `${figure.title}, ok cells only. The figures are in the table of cells.`;
+    const label = `${figure.title}, ok cells only. The figures are in the table of cells; a click on a point opens its cell.`;
     const chart = element("div", { class: "chart", role: "img", "aria-label": label });
     const left = figure.lines > MOST_LINES ? ` The first ${MOST_LINES} of ${figure.lines} lines.` : "";
     holder.append(element("figure", {}, element("figcaption", {}, element("b", {}, figure.title), left), chart));
