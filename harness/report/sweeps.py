@@ -20,6 +20,8 @@ def sweeps_of(records: Sequence[CellRecord], field: str) -> list[list[CellRecord
 
     Each group has two different values of it at least and is in the order of these values.
     """
+    if len({getattr(record.config, field) for record in records}) < 2:
+        return []
     groups: dict[tuple[Any, ...], dict[int, CellRecord]] = {}
     for record in records:
         if record.verdict is Verdict.OK and value_at(record, "metrics", "decode_tps") is not None:

@@ -282,18 +282,18 @@ def engines(records: Iterable[CellRecord]) -> list[str]:
 def provenance(info: RunInfo, records: Sequence[CellRecord]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return what the run was made of: titled lists of names and values."""
     models = {
-        record.model.hash: f"{record.model.name}, {mebibytes(record.model.weight_bytes)} of weights, "
-        + (f"{record.model.quant_bits} bits" if record.model.quant_bits is not None else "bits not known")
-        for record in records
+        model.hash: f"{model.name}, {mebibytes(model.weight_bytes)} of weights, "
+        + (f"{model.quant_bits} bits" if model.quant_bits is not None else "bits not known")
+        for model in {record.model.hash: record.model for record in records}.values()
     }
     bundles = {
-        record.bundle.hash: f"{record.bundle.name}, {record.bundle.engine} "
-        f"{record.bundle.engine_version or '(version not known)'}, {record.bundle.runner}"
-        for record in records
+        bundle.hash: f"{bundle.name}, {bundle.engine} {bundle.engine_version or '(version not known)'}, {bundle.runner}"
+        for bundle in {record.bundle.hash: record.bundle for record in records}.values()
     }
-    adb = distinct(
-        f"{record.adb.server}, version {record.adb.version}" for record in records if record.adb.server is not None
-    )
+    servers = {
+        (record.adb.server, record.adb.version): record.adb for record in records if record.adb.server is not None
+    }
+    adb = [f"{server.server}, version {server.version}" for server in servers.values()]
     resumed = [(f"resumed {again.started}", shlex.join(again.command)) for again in info.resumptions]
     return [
         ("Command", [("", shlex.join(info.command)), *resumed]),

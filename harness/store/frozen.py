@@ -27,7 +27,7 @@ class Frozen(BaseModel):
         values = self.__dict__
         for name, value in values.items():
             kind = type(value)
-            if (kind is str and not value.isascii()) or kind is dict:
+            if (kind is str and not value.isascii()) or (kind is dict and not _is_plain(value)):
                 values[name] = _mended(value)
         return self
 
@@ -39,6 +39,14 @@ class Frozen(BaseModel):
 
     def _is_told(self, key: str) -> bool:
         return key in self.model_fields_set or key in _WRITTEN_AS_NULL
+
+
+def _is_plain(values: dict[Any, Any]) -> bool:
+    """Whether all values are texts in which there is nothing to mend, as usual."""
+    for value in values.values():  # noqa: SIM110 -- a third of the time of all() over a generator
+        if type(value) is not str or not value.isascii():
+            return False
+    return True
 
 
 def _mended(value: Any) -> Any:

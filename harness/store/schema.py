@@ -351,36 +351,48 @@ class CellRecord(Frozen):
 def unexplained_nulls(record: CellRecord) -> list[str]:
     """Return the paths of fields that are ``None`` and have no entry in ``nulls``."""
     found: list[str] = []
-
-    def walk(part: BaseModel, above: str) -> None:
-        # A field that an older version did not know is not set, which says nothing.
-        told, values = part.model_fields_set, part.__dict__
-        for name in _nullable_fields(type(part)):
-            value = values[name]
-            if value is None:
-                path = above + name
-                if name in told and path not in _FREE_NULLS and _short(path) not in record.nulls:
-                    found.append(_short(path))
-            elif isinstance(value, BaseModel):
-                walk(value, f"{above}{name}.")
-
-    walk(record, "")
+    _find_unexplained(record, "", record.nulls, found)
     return found
 
 
+def _find_unexplained(part: BaseModel, above: str, nulls: dict[str, str], found: list[str]) -> None:
+    values = part.__dict__
+    for name, reason_at, inner in _nullable_fields(type(part), above):
+        value = values[name]
+        if value is None:
+            # A field that an older version did not know is not set, which says nothing.
+            if reason_at is not None and reason_at not in nulls and name in part.model_fields_set:
+                found.append(reason_at)
+        elif inner is not None:
+            _find_unexplained(value, inner, nulls, found)
+
+
 @cache
-def _nullable_fields(part: type[BaseModel]) -> tuple[str, ...]:
-    """Return the fields of a part of a record that may be ``None`` or hold one that is: the others need no look."""
-    return tuple(name for name, field in part.model_fields.items() if _may_hold_null(field.annotation))
+def _nullable_fields(part: type[BaseModel], above: str) -> tuple[tuple[str, str | None, str | None], ...]:
+    """Return the fields of a part of a record that may be ``None`` or hold one that is: the others need no look.
+
+    Each with the key of its reason in ``nulls`` (``None``: it needs none) and, if it holds a part, what its fields'
+    paths begin with.
+    """
+    found = []
+    for name, field in part.model_fields.items():
+        if _may_hold_null(field.annotation):
+            path = above + name
+            inner = f"{path}." if any(_is_part(each) for each in _alternatives(field.annotation)) else None
+            found.append((name, None if path in _FREE_NULLS else _short(path), inner))
+    return tuple(found)
 
 
 def _may_hold_null(annotation: Any) -> bool:
-    is_part = isinstance(annotation, type) and issubclass(annotation, BaseModel)
-    return annotation is type(None) or is_part or any(_may_hold_null(each) for each in _alternatives(annotation))
+    return any(each is type(None) or _is_part(each) for each in _alternatives(annotation))
+
+
+def _is_part(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
 
 
 def _short(path: str) -> str:
