@@ -117,6 +117,16 @@ def test_a_link_to_a_cell_opens_it_on_whatever_page_it_is(browser: Browser, page
     browser.until(f"{COUNT}.startsWith('There is no cell')")
 
 
+def test_a_cell_whose_id_is_no_id_can_be_opened_too(browser: Browser, make: ModuleType, tmp_path: Path) -> None:
+    cells = [make.record(cell_id='"] script, [x="'), make.record(cell_id="", threads=2)]
+    opened(browser, write_report(make.run_folder(tmp_path / "run", make.info(), cells)).as_uri())
+    browser.click("#cells tr[data-cell] button")
+    assert browser.ask("document.querySelectorAll('#cells .opened').length") == 1
+    browser.ask("location.hash = '#cell-123456'")
+    browser.until(f"{COUNT}.startsWith('There is no cell')")
+    assert browser.console == []
+
+
 def test_a_link_can_set_the_filters(browser: Browser, page: str) -> None:
     opened(browser, f"{page}#cells?reason=crash&phone=p3")
     assert browser.ask(COUNT) == "1 cell of 348"

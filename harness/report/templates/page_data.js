@@ -38,7 +38,7 @@ class Cells {
   }
 
   rowOf(id) {
-    return this.ids.findIndex((own) => id.startsWith(own) || (id.length >= 6 && own.startsWith(id)));
+    return this.ids.findIndex((own) => (own && id.startsWith(own)) || (id.length >= 6 && own.startsWith(id)));
   }
 
   rowsOf(phone) {

@@ -131,7 +131,7 @@ class CellTable {
   }
 
   button(row) {
-    return this.body.querySelector(`[data-cell="${this.cells.ids[row]}"] button`);
+    return this.body.querySelector(`[data-cell="${CSS.escape(this.cells.ids[row])}"] button`);
   }
 
   // Bring a cell into view, whatever page or filter hides it.
