@@ -26,6 +26,7 @@ from harness.report.limits import phone_limits
 from harness.report.meanwhile import events
 from harness.report.page_data import FULL, LARGE, page_data
 from harness.report.picker import picker
+from harness.report.provenance import engines, plan_text, provenance
 from harness.report.recommend_text import ChoiceTable, choices_of, tables_of, tolerance_of
 from harness.report.soak import Soaks, soaks
 from harness.report.summary import headline
@@ -105,7 +106,7 @@ def report_html(
     page: str = environment.get_template("report.html.j2").render(
         info=info,
         headline=headline(records, len(info.fleet) or len(groups)),
-        engines=view.engines(records),
+        engines=engines(records),
         counts=view.counts(records),
         total=total,
         in_full=in_full,
@@ -134,8 +135,8 @@ def report_html(
         spoken=[(labels[phone_id], view.spoken(group)) for phone_id, group in groups.items()] if in_full else [],
         refusals=view.refusals(records),
         labels=labels,
-        provenance=view.provenance(info, records),
-        plan=view.plan_text(info),
+        provenance=provenance(info, records),
+        plan=plan_text(info),
         css=Markup(page_assets.style()),  # noqa: S704 -- our own file
         data=page_assets.packed({**data, "fragments": fragments}) if total else None,
         plotly=page_assets.plotly_packed() if chart.figure or not in_full else None,
