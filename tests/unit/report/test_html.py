@@ -197,6 +197,13 @@ def test_each_refused_cell_has_sentence_detail_evidence_and_advice(page) -> None
     assert "nobody's" in refused.all("article")[4].text
 
 
+def test_what_was_refused_and_what_was_said_lead_to_their_cells(page, make: ModuleType) -> None:
+    target = f"#cell-{make.fallback().cell_id[:12]}"
+    for section in ("refused", "spoken", "picker"):
+        assert target in [link.attributes["href"] for link in page.one("section", id=section).all("a")]
+    assert page.one("tr", id=target.removeprefix("#")).attributes["data-cell"] == make.fallback().cell_id
+
+
 def test_fleet_left_out_and_provenance_are_there(page) -> None:
     fleet = page.one("section", id="fleet").text
     for part in ("atlas", "8.00 GiB", "kernel 5.15.0", "cedar : unauthorized → accept the key on its screen"):
