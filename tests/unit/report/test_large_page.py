@@ -37,7 +37,7 @@ def test_each_phone_folds_and_says_what_became_of_its_cells(page) -> None:
     assert [each.attributes["id"] for each in phones] == [f"phone-{n}" for n in range(1, 15)]
     assert phones[0].text.startswith("p0 Model p0 · SM0000 · high tier · shell 24 ok 2 failed")
     fragment = unpacked(page.one("script", id="cells-data").text)["fragments"]["phone-1"]
-    assert "23 of 23 threads" in fragment or "threads" in fragment
+    assert "no number of threads is clearly best: 19, 20, 21 and 22 lie within each other&#39;s noise" in fragment
 
 
 def test_the_navigation_does_not_list_all_phones(page) -> None:
