@@ -61,24 +61,26 @@ class Soak:
 
 @dataclass(frozen=True)
 class Soaks:
-    """All sustained cells of a run that have a thermal section, with the footnotes of their table."""
+    """The sustained cells of a run that have a thermal section, with the footnotes of their table.
+
+    ``unlisted`` is how many more there are.
+    """
 
     cells: tuple[Soak, ...]
     notes: dict[str, list[str]]
+    unlisted: int = 0
     left: int = LEFT
     right: int = WIDTH - RIGHT
     width: int = WIDTH
 
 
-def soaks(records: Sequence[CellRecord], labels: dict[str, str]) -> Soaks:
-    """Return what there is to show of the sustained cells among ``records``."""
+def soaks(records: Sequence[CellRecord], labels: dict[str, str], *, at_most: int | None = None) -> Soaks:
+    """Return what there is to show of the sustained cells among ``records``, of the first ``at_most`` of them."""
     notes = Notes()
-    cells = [
-        _soak(record, record.thermal, labels[record.phone.id], notes)
-        for record in records
-        if record.config.kind == "sustained" and record.thermal is not None
-    ]
-    return Soaks(tuple(cells), notes.fields_by_why)
+    found = [(each, each.thermal) for each in records if each.config.kind == "sustained" and each.thermal is not None]
+    shown = found[:at_most]
+    cells = tuple(_soak(record, thermal, labels[record.phone.id], notes) for record, thermal in shown)
+    return Soaks(cells, notes.fields_by_why, unlisted=len(found) - len(shown))
 
 
 def _soak(record: CellRecord, thermal: Thermal, phone: str, notes: Notes) -> Soak:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from harness.core.reasons import Verdict
 from harness.report.cells import backend_label, extras, lengths_label, numerics_label, value_at
@@ -20,12 +20,18 @@ def sweeps_of(records: Sequence[CellRecord], field: str) -> list[list[CellRecord
 
     Each group has two different values of it at least and is in the order of these values.
     """
-    groups: dict[str, dict[int, CellRecord]] = {}
+    if len({getattr(record.config, field) for record in records}) < 2:
+        return []
+    groups: dict[tuple[Any, ...], dict[int, CellRecord]] = {}
     for record in records:
         if record.verdict is Verdict.OK and value_at(record, "metrics", "decode_tps") is not None:
-            config = record.config.model_dump(mode="json", exclude={field})
-            same = [record.phone.id, record.model.hash, record.bundle.hash, record.bundle.runner, config]
-            groups.setdefault(json.dumps(same, sort_keys=True), {})[getattr(record.config, field)] = record
+            config = tuple(
+                json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+                for name, value in vars(record.config).items()
+                if name != field
+            )
+            same = (record.phone.id, record.model.hash, record.bundle.hash, record.bundle.runner, *config)
+            groups.setdefault(same, {})[getattr(record.config, field)] = record
     return [[cell for _, cell in sorted(group.items())] for group in groups.values() if len(group) > 1]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
-import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -30,7 +28,6 @@ from harness.report.cells import (
 )
 from harness.report.limits import share_of_roof
 from harness.report.text import celsius, distinct, mebibytes, number, percent
-from harness.store.head import RunInfo
 from harness.store.schema import CellRecord, Finding, Speed
 
 _SAFE_RAW: Final = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))raw/[\w./ -]+")
@@ -69,10 +66,19 @@ class PhoneTable:
 
     anchor: str
     name: str
-    about: str
     rows: tuple[Row, ...]
     notes: dict[str, list[str]]
     remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True)
+class PhoneHead:
+    """What stands above the cells of one phone; ``counts`` are (verdict, how many)."""
+
+    anchor: str
+    name: str
+    about: str
+    counts: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,21 @@ def raw_link(raw: str | None, base: str) -> str | None:
     return quote(posixpath.join(base, raw))
 
 
+def phone_head(anchor: str, name: str, group: Sequence[CellRecord]) -> PhoneHead:
+    """Return the head of one phone's part."""
+    return PhoneHead(anchor, name, _about(group[0]), tuple(counts(group)))
+
+
+def _about(record: CellRecord) -> str:
+    phone = record.phone
+    return " · ".join(part for part in (phone.model, phone.soc, f"{phone.tier} tier", phone.context) if part)
+
+
 def phone_table(anchor: str, name: str, group: Sequence[CellRecord], raw_base: str) -> PhoneTable:
     """Return the table of one phone's cells."""
-    phone, notes = group[0].phone, Notes()
+    notes = Notes()
     rows = tuple(_row(record, notes, raw_base) for record in group)
-    about = " · ".join(part for part in (phone.model, phone.soc, f"{phone.tier} tier", phone.context) if part)
-    return PhoneTable(anchor, name, about, rows, notes.fields_by_why, remarks(group))
+    return PhoneTable(anchor, name, rows, notes.fields_by_why, remarks(group))
 
 
 def _row(record: CellRecord, notes: Notes, raw_base: str) -> Row:
@@ -253,40 +268,3 @@ def _spoken(record: CellRecord) -> Spoken:
     answers = record.output.answers if record.output else ()
     right = all(answer.right for answer in answers) if answers else None
     return Spoken(cell_label(record), record, _speed(record, Notes(), "decode", "decode_tps"), right)
-
-
-def engines(records: Iterable[CellRecord]) -> list[str]:
-    """Return the engines that ran, with version."""
-    versions = [record.bundle for record in records if record.bundle.engine_version is not None]
-    return distinct(f"{bundle.engine} {bundle.engine_version}" for bundle in versions) or ["engine version not known"]
-
-
-def provenance(info: RunInfo, records: Sequence[CellRecord]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return what the run was made of: titled lists of names and values."""
-    models = {
-        record.model.hash: f"{record.model.name}, {mebibytes(record.model.weight_bytes)} of weights, "
-        + (f"{record.model.quant_bits} bits" if record.model.quant_bits is not None else "bits not known")
-        for record in records
-    }
-    bundles = {
-        record.bundle.hash: f"{record.bundle.name}, {record.bundle.engine} "
-        f"{record.bundle.engine_version or '(version not known)'}, {record.bundle.runner}"
-        for record in records
-    }
-    adb = distinct(
-        f"{record.adb.server}, version {record.adb.version}" for record in records if record.adb.server is not None
-    )
-    resumed = [(f"resumed {again.started}", shlex.join(again.command)) for again in info.resumptions]
-    return [
-        ("Command", [("", shlex.join(info.command)), *resumed]),
-        ("Versions", [("mnn-farm", info.harness_version), *sorted(info.versions.items())]),
-        ("Host", sorted(info.host.items())),
-        ("Models", [(text, key) for key, text in models.items()]),
-        ("Device binaries", [(text, key) for key, text in bundles.items()]),
-        ("adb servers", [("", text) for text in adb]),
-    ]
-
-
-def plan_text(info: RunInfo) -> str:
-    """Return the plan as it was resolved, as JSON."""
-    return json.dumps(info.plan, ensure_ascii=False, indent=1, default=str)

@@ -10,7 +10,7 @@ import itertools
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from filelock import FileLock
@@ -24,6 +24,9 @@ from harness.store.schema import SCHEMA, CellRecord
 _log = logging.getLogger(__name__)
 
 LOCK_TIMEOUT_S = 60.0
+
+# By these a line says that it is a record, and of which schema.
+_NAMED = frozenset({"schema_", "record"})
 
 
 class RunFolder:
@@ -145,12 +148,13 @@ class RunFolder:
         """
         if not self.results.exists():
             return
-        for number, line in enumerate(self.results.read_bytes().split(b"\n"), start=1):
-            if not line.strip():
-                continue
-            record = _parse(line, f"{self.results.name}:{number}")
-            if record is not None:
-                yield record
+        with self.results.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                record = _parse(line, f"{self.results.name}:{number}")
+                if record is not None:
+                    yield record
 
     def attempts_of(self, cell_id: str) -> int:
         """Return how many records of a cell there are, without reading the others."""
@@ -163,12 +167,7 @@ class RunFolder:
 
         That is the last one; but a ``skipped`` attempt, which never began, says nothing against one that did.
         """
-        by_cell: dict[str, CellRecord] = {}
-        for record in self.records():
-            before = by_cell.get(record.cell_id)
-            if before is None or record.verdict is not Verdict.SKIPPED or before.verdict is Verdict.SKIPPED:
-                by_cell[record.cell_id] = record
-        return list(by_cell.values())
+        return latest_of(self.records())
 
     def raw_path(self, cell_id: str, attempt: int) -> Path:
         """Return where the raw output of one attempt lies or would lie."""
@@ -192,6 +191,16 @@ class RunFolder:
         return f"{path.relative_to(self.path).as_posix()}/"
 
 
+def latest_of(records: Iterable[CellRecord]) -> list[CellRecord]:
+    """Return the attempt that counts of each cell among records in the order written; see :meth:`RunFolder.latest`."""
+    by_cell: dict[str, CellRecord] = {}
+    for record in records:
+        before = by_cell.get(record.cell_id)
+        if before is None or record.verdict is not Verdict.SKIPPED or before.verdict is Verdict.SKIPPED:
+            by_cell[record.cell_id] = record
+    return list(by_cell.values())
+
+
 def _unwritten(file: Path, error: OSError) -> FarmError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return FarmError(
@@ -202,6 +211,19 @@ def _unwritten(file: Path, error: OSError) -> FarmError:
 
 
 def _parse(line: bytes, where: str) -> CellRecord | None:
+    return _parse_at_once(line) or _parse_in_steps(line, where)
+
+
+def _parse_at_once(line: bytes) -> CellRecord | None:
+    """Read a line the fast way; ``None`` for all that is not plainly a record, which is then looked at closely."""
+    try:
+        record = CellRecord.model_validate_json(line)
+    except ValidationError:
+        return None
+    return record if record.model_fields_set >= _NAMED else None
+
+
+def _parse_in_steps(line: bytes, where: str) -> CellRecord | None:
     try:
         head = json.loads(line)
         if not isinstance(head, dict) or head.get("record") != "cell":

@@ -7,7 +7,9 @@ when nothing in it is known (``metrics``). Readers ignore fields they do not kno
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -367,18 +369,48 @@ class CellRecord(Frozen):
 def unexplained_nulls(record: CellRecord) -> list[str]:
     """Return the paths of fields that are ``None`` and have no entry in ``nulls``."""
     found: list[str] = []
-
-    def walk(value: Any, path: str) -> None:
-        if value is None:
-            if path not in _FREE_NULLS and _short(path) not in record.nulls:
-                found.append(_short(path))
-        elif isinstance(value, BaseModel):
-            # A field that an older version did not know is not there, which says nothing.
-            for name in (name for name in type(value).model_fields if name in value.model_fields_set):
-                walk(getattr(value, name), f"{path}.{name}" if path else name)
-
-    walk(record, "")
+    _find_unexplained(record, "", record.nulls, found)
     return found
+
+
+def _find_unexplained(part: BaseModel, above: str, nulls: dict[str, str], found: list[str]) -> None:
+    values = part.__dict__
+    for name, reason_at, inner in _nullable_fields(type(part), above):
+        value = values[name]
+        if value is None:
+            # A field that an older version did not know is not set, which says nothing.
+            if reason_at is not None and reason_at not in nulls and name in part.model_fields_set:
+                found.append(reason_at)
+        elif inner is not None:
+            _find_unexplained(value, inner, nulls, found)
+
+
+@cache
+def _nullable_fields(part: type[BaseModel], above: str) -> tuple[tuple[str, str | None, str | None], ...]:
+    """Return the fields of a part of a record that may be ``None`` or hold one that is: the others need no look.
+
+    Each with the key of its reason in ``nulls`` (``None``: it needs none) and, if it holds a part, what its fields'
+    paths begin with.
+    """
+    found = []
+    for name, field in part.model_fields.items():
+        if _may_hold_null(field.annotation):
+            path = above + name
+            inner = f"{path}." if any(_is_part(each) for each in _alternatives(field.annotation)) else None
+            found.append((name, None if path in _FREE_NULLS else _short(path), inner))
+    return tuple(found)
+
+
+def _may_hold_null(annotation: Any) -> bool:
+    return any(each is type(None) or _is_part(each) for each in _alternatives(annotation))
+
+
+def _is_part(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
 
 
 def _short(path: str) -> str:

@@ -97,7 +97,8 @@ def test_one_run_gives_its_report_and_its_data(make: ModuleType, tmp_path: Path)
     made = make.run_folder(tmp_path / "run", make.info(), make.all_verdicts())
     assert farm(made).exit_code == 0
     assert sorted(path.name for path in made.iterdir() if not path.name.startswith(".")) == [
-        "junit.xml", "report.html", "results.csv", "results.json", "results.jsonl", "run.json", "summary.md", "tiers.json",
+        "junit.xml", "report.html", "results.csv", "results.json", "results.jsonl", "run.json", "summary.md",
+        "tiers.json",
     ]  # fmt: skip
     assert len(json.loads((made / "results.json").read_text())["cells"]) == len(make.all_verdicts())
 

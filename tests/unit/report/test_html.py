@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,10 @@ import pytest
 
 from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
+from harness.report import page_assets
+from harness.report.chart import plotly_source
 from harness.report.html import report_html, write_report
+from harness.report.page_assets import unpacked
 from harness.store.schema import Finding
 
 Parse = Callable[[str], Any]
@@ -133,8 +137,8 @@ def test_a_run_without_ok_cells_says_why_there_is_no_chart(make: ModuleType, par
     html = report_html(make.info("atlas"), [make.fallback()])
     page = parse(html)
     assert "There is no chart: none of 1 cell is ok." in page.text
-    assert page.all("script") == []
-    assert len(html) < 100_000
+    assert page.all("script", id="plotly") + page.all("script", id="chart-data") == []
+    assert len(html) < 120_000
 
 
 def test_every_unknown_has_its_reason_as_a_tooltip_and_as_a_footnote(page, make: ModuleType, parse: Parse) -> None:
@@ -191,6 +195,13 @@ def test_each_refused_cell_has_sentence_detail_evidence_and_advice(page) -> None
     for part in ("ran another backend", "asked for opencl, cpu ran", "no OpenCL", "runner.stderr:3", "Do not ship"):
         assert part in fallback
     assert "nobody's" in refused.all("article")[4].text
+
+
+def test_what_was_refused_and_what_was_said_lead_to_their_cells(page, make: ModuleType) -> None:
+    target = f"#cell-{make.fallback().cell_id[:12]}"
+    for section in ("refused", "spoken", "picker"):
+        assert target in [link.attributes["href"] for link in page.one("section", id=section).all("a")]
+    assert page.one("tr", id=target.removeprefix("#")).attributes["data-cell"] == make.fallback().cell_id
 
 
 def test_fleet_left_out_and_provenance_are_there(page) -> None:
@@ -271,7 +282,7 @@ OUR_TAGS = {
         "summary",
         "pre",
     ),
-    *("code", "figure", "figcaption"),
+    *("code", "figure", "figcaption", "caption", "button", "label", "input", "select", "option"),
 }
 
 
@@ -304,9 +315,17 @@ def test_hostile_text_is_shown_letter_by_letter(hostile: str, parse: Parse) -> N
 def test_hostile_text_adds_no_script_and_no_link(hostile: str, parse: Parse) -> None:
     page = parse(hostile)
     scripts = page.all("script")
-    assert [script.attributes for script in scripts] == [{"type": "application/json", "id": "chart-data"}, {}, {}]
-    assert "alert" not in scripts[1].text + scripts[2].text
+    assert [script.attributes for script in scripts] == [
+        {"type": "application/json", "id": "chart-data"},
+        {"type": "text/plain", "id": "cells-data"},
+        {},
+        {"type": "text/plain", "id": "plotly"},
+    ]
+    assert scripts[2].children == [page_assets.script()]
+    for packed in (scripts[1], scripts[3]):
+        assert re.fullmatch(r"[A-Za-z0-9+/=]+", packed.text)
     assert all(link.attributes["href"].startswith(("#", "raw/")) for link in page.all("a"))
+    assert set(unpacked(scripts[1].text)["texts"]["raw"]["words"]) == {"", "raw/0123456789ab/1/"}
     assert [trace["name"].count("&lt;script&gt;") for trace in json.loads(chart_data(page))["data"]] == [2]
 
 
@@ -328,6 +347,8 @@ def test_the_page_asks_no_other_host_and_runs_only_our_scripts(hostile: str, par
     assert "default-src 'none'" in policy
     hashes = re.findall(r"'sha256-([^']+)'", policy)
     scripts = [script.children[0] for script in page.all("script") if "type" not in script.attributes]
+    scripts.append(zlib.decompress(base64.b64decode(page.one("script", id="plotly").text)).decode())
+    assert scripts[-1] == plotly_source()
     assert hashes == [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
     assert [e for e in page.all() if "src" in e.attributes] == []
     assert [e.attributes["href"] for e in page.all("link")] == ["data:,"]
@@ -335,8 +356,10 @@ def test_the_page_asks_no_other_host_and_runs_only_our_scripts(hostile: str, par
     assert "@import" not in page.one("style").children[0]
 
 
-def test_the_text_comes_before_the_big_script(hostile: str) -> None:
-    assert hostile.index("</main>") < hostile.index("plotly.js v") < hostile.index("</body>")
+def test_the_text_comes_before_the_data_and_the_big_script(hostile: str) -> None:
+    places = [hostile.index(part) for part in ("</main>", 'id="cells-data"', 'id="plotly"', "</body>")]
+    assert places == sorted(places)
+    assert len(hostile) < 2_500_000
 
 
 def test_the_report_is_written_whole_into_the_run_folder(make: ModuleType, tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ def test_the_page_tells_burst_and_sustained_speed_and_draws_three_curves(make: M
 def test_a_run_without_sustained_cells_has_no_such_section(make: ModuleType) -> None:
     page = report_html(make.info(), make.all_verdicts())
     assert 'id="sustained"' not in page
-    assert "Sustained" not in page
+    assert "#sustained" not in page
+    assert "Sustained speed" not in page
 
 
 def test_the_onset_stands_where_the_curve_falls(make: ModuleType) -> None:

@@ -1,0 +1,80 @@
+// Small things that all parts use. Texts reach the page through text nodes only.
+
+function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === false || value === null || value === undefined) continue;
+    made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  return made;
+}
+
+// Three significant digits and no exponent, as everywhere else in the page.
+function number(value) {
+  const size = Math.abs(value);
+  const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  const [whole, fraction] = value.toFixed(digits).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, "\u202f");
+  return fraction ? `${grouped}.${fraction}` : grouped;
+}
+
+function mebibytes(value) {
+  return value < 1024 ? `${number(value)} MiB` : `${number(value / 1024)} GiB`;
+}
+
+function plural(count, word) {
+  return `${count.toLocaleString("en").replace(/,/g, "\u202f")} ${word}${count === 1 ? "" : "s"}`;
+}
+
+// A text from a phone: isolated, so that its direction moves nothing else, and cut where it is long.
+function text(value, limit = 280) {
+  const shown = element("span", { class: "text", dir: "auto" });
+  if (value.length <= limit) {
+    shown.textContent = value;
+    return shown;
+  }
+  shown.textContent = `${value.slice(0, limit)}…`;
+  const all = element("details", { class: "all" }, element("summary", {}, `show all ${value.length} characters`));
+  all.addEventListener("toggle", () => {
+    if (all.open && all.childElementCount === 1) all.append(element("pre", { dir: "auto" }, value));
+  });
+  return [shown, all];
+}
+
+function badge(verdict) {
+  return element("span", { class: `badge ${verdict}` }, verdict);
+}
+
+// A code such as backend_missing_on_phone may break after its underscores.
+function code(word) {
+  return element("code", {}, ...word.split(/(?<=_)/).flatMap((part) => [part, element("wbr")]));
+}
+
+// What the page carries packed: base64 of deflate.
+async function unpack(id) {
+  const packed = document.getElementById(id).textContent;
+  const bytes = Uint8Array.fromBase64
+    ? Uint8Array.fromBase64(packed)
+    : Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
+}
+
+// Private windows and files opened from a disk may refuse storage.
+const memory = {
+  get(key) {
+    try {
+      return localStorage.getItem(key);
+    } catch {
+      return null;
+    }
+  },
+  set(key, value) {
+    try {
+      localStorage.setItem(key, value);
+    } catch {
+      // Not remembered, then.
+    }
+  },
+};
