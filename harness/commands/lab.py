@@ -164,7 +164,7 @@ def run(
     if again is None and run_dir is not None:
         RunFolder.check_free(run_dir)
     request: Request = read_request(plan, model or [], bundle, golden, again.read_info() if again is not None else None)
-    _end_in_order_on_sigterm()
+    _end_in_order()
     command = [Path(sys.argv[0]).name, *sys.argv[1:]]
     with Lab.connect(address) as lab:
         there: Present = present(lab.hosts())
@@ -180,13 +180,16 @@ def run(
     raise typer.Exit(_tell_the_end(begun, there, told))
 
 
-def _end_in_order_on_sigterm() -> None:
-    """Make SIGTERM the same orderly end as Ctrl-C."""
+def _end_in_order() -> None:
+    """Make SIGTERM the same orderly end as Ctrl-C; after that only a second Ctrl-C cuts it short."""
 
     def end(number: int, _: object) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    signal.signal(signal.SIGTERM, end)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
 
 
 def _write_reports(folder: RunFolder) -> None:

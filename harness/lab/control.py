@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from harness.core.errors import FarmError
 from harness.lab.client import Lab
 from harness.lab.keeper import Keeper
-from harness.lab.ledger import Ledger
+from harness.lab.ledger import ALREADY, Ledger
 from harness.lab.link import Link
 from harness.lab.matching import Deal, Wanted, deal, make_of
 from harness.lab.order import Announcement, Ended, Item, Order, Work
@@ -107,6 +107,8 @@ class Control:
             return piece if isinstance(piece, bytes) else b""
 
         record, why = self._keeper.take(item, read)
+        if record is None and why == ALREADY:
+            return
         if record is None:
             self._say(f"{host.host}: a record of cell {item.cell_id[:6]} is dropped: {why}")
             return
@@ -235,8 +237,9 @@ class Control:
     def _follow(self) -> None:
         """Wait for the end of all orders, and look after the hosts meanwhile."""
         while self._trouble is None:
+            collecting = any(not link.ready.is_set() for link in self._links.values())
             with self._changed:
-                if not self._open:
+                if not self._open and not (collecting and self._waiting):
                     return
                 self._changed.wait(LOOK_EVERY_S)
             self._look_around()

@@ -64,7 +64,7 @@ def dask_here() -> ModuleType:
             remedy="run: pip install 'mnn-farm[lab]'",
         ) from error
     dask.config.set(_SETTINGS)
-    logging.getLogger("distributed").setLevel(logging.ERROR)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said in our words
     return distributed
 
 

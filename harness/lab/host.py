@@ -59,6 +59,7 @@ class Host:
         parcels = store / "payloads"
         for folder in (self._spools, parcels):
             folder.mkdir(parents=True, exist_ok=True)
+        Spool.remove_old(self._spools)
         self._intake = Intake(parcels)
         self._clock = clock
         self._lock = threading.Lock()
@@ -94,11 +95,13 @@ class Host:
         self._intake.finish(parcel_hash, sender)
 
     def orders(self, run_id: str) -> list[str]:
-        """Return the orders of a run of which something is kept here that a dead process of this host has left."""
+        """Return the orders of a run that are not closed here: of a dead controller, or of a dead process of this host.
+
+        Those of a dead controller may run on still.
+        """
         with self._lock:
-            found = {spool.path.name: spool for spool in Spool.adopt(self._spools, run_id)}
-            self._kept.update(found)
-            return [order_id for order_id in self._kept if order_id in found or order_id not in self._orders]
+            self._kept.update({spool.path.name: spool for spool in Spool.adopt(self._spools, run_id)})
+            return [order_id for order_id, spool in self._kept.items() if spool.run_id == run_id]
 
     def news(self, after: Mapping[str, int]) -> News:
         """Return what is new; by order, how many attempts the controller has, which are dropped here."""

@@ -13,6 +13,8 @@ from harness.store.schema import CellRecord
 # What tells an attempt from every other one of its cell, whoever numbers them.
 Mark = tuple[str, str, str, float]
 
+ALREADY = "it is there already"
+
 
 def mark_of(record: CellRecord, cell_id: str | None = None) -> Mark:
     """Return an attempt's mark; ``cell_id``: the cell it counts for, where that is another phone's."""
@@ -45,7 +47,7 @@ class Ledger:
     def why_not(self, order_id: str, cell_id: str, record: CellRecord) -> str:
         """Return why a record must not be kept, ``""`` if it may: its cell is the order's, or nobody's."""
         if mark_of(record, cell_id) in self._marks:
-            return "it is there already"
+            return ALREADY
         if cell_id in self._final:
             return "its cell is done"
         if self._owner.get(cell_id, order_id) != order_id:

@@ -3,8 +3,10 @@ network costs nothing that was measured. What was taken is removed."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,7 @@ MOST_RAW_BYTES = 256 * 1024**2
 MOST_RAW_FILES = 500
 # So much is sent along with a record; larger files are asked for piece by piece.
 SMALL_BYTES = 2 * 1024**2
+_KEPT_S = 30 * 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,18 @@ class Spool:
 
     path: Path
     lock: FileLock | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run of the order."""
+        return self.path.parent.name
+
+    @staticmethod
+    def remove_old(root: Path) -> None:
+        """Remove what nobody has asked for in a month."""
+        for path in root.glob("*/*"):
+            if time.time() - path.stat().st_mtime > _KEPT_S:
+                shutil.rmtree(path, ignore_errors=True)
 
     @staticmethod
     def create(root: Path, order: Order) -> Spool:
@@ -122,6 +137,8 @@ class Spool:
     def remove(self) -> None:
         """Forget it: everything was taken."""
         shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # the run's last order removes the run's folder
+            self.path.parent.rmdir()
         if self.lock is not None:
             self.lock.release()
 
