@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="A whole lab on Dask: a scheduler, hosts with phones, one run over all of them.",
+    help="A whole lab on Dask: a scheduler, hosts with phones, one run over all of them. Needs the extra `lab`.",
     epilog="Example: mnn-farm lab run --scheduler tls://lab-server:8786 --tls keys --plan quick",
 )
 
@@ -55,6 +55,7 @@ def host(
     devices: Annotated[str, typer.Option(metavar="SPEC[,SPEC]", help="Which phones, as for pytest.")] = "all",
     adb: Adb = None,
     tls: Tls = None,
+    port: Annotated[int, typer.Option(help="The scheduler connects here (default: any free port).", min=0)] = 0,
     name: Annotated[str, typer.Option(help="What this host is called (default: the computer's name).")] = "",
 ) -> None:
     """Serve this computer's phones to the lab until Ctrl-C or SIGTERM; then leave them as they were found.
@@ -79,7 +80,7 @@ def host(
             tell(f"{left.name} was left out: {left.reason}{f' ({left.remedy})' if left.remedy else ''}")
         if not fleet.phones:
             raise ConfigError("no phone of this host can be used", remedy="look at: mnn-farm devices")
-        serve(address, Host(name or platform.node(), fleet, cache_dir("lab")), tell)
+        serve(address, Host(name or platform.node(), fleet, cache_dir("lab")), tell, port)
     finally:
         fleet.close()
 

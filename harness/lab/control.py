@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.core.errors import FarmError
+from harness.core.errors import ConfigError, FarmError
 from harness.lab.client import Lab
 from harness.lab.keeper import Keeper
 from harness.lab.ledger import ALREADY, Ledger
 from harness.lab.link import Link
 from harness.lab.matching import Deal, Wanted, deal, make_of
-from harness.lab.order import Announcement, Ended, Item, Order, Work
+from harness.lab.order import Ended, Item, Order, Work
 from harness.lab.parcel import Packed, pack_bundle, pack_model
 from harness.lab.request import Request
 from harness.lab.start import Begun, Present, present
@@ -59,6 +59,8 @@ class Control:
         self._links: dict[str, Link] = {}
         self._open: dict[str, tuple[Order, Link]] = {}
         self._waiting: list[Wanted] = []
+        self._seen: set[str] = set()
+        self._present = there
         self._parcels: dict[str, Packed] = {}
         self._problems: list[str] = []
         self._trouble: FarmError | None = None
@@ -106,7 +108,11 @@ class Control:
             piece = host.ask("read", item.order_id, item.number, path, offset)
             return piece if isinstance(piece, bytes) else b""
 
-        record, why = self._keeper.take(item, read)
+        try:
+            record, why = self._keeper.take(item, read)
+        except ConfigError as error:  # the host's fault, which must not end the others' run
+            record, why = None, str(error)
+            self._problems.append(f"{host.host}: a record could not be taken: {error}")
         if record is None and why == ALREADY:
             return
         if record is None:
@@ -141,21 +147,20 @@ class Control:
     # Hosts that come and go
 
     def _look_around(self) -> None:
-        """Link hosts that came; take the cells of those that went, and give them to others."""
+        """Link hosts that came, and give up those that went."""
+        if set(self._lab.workers()) == self._seen:
+            return
         hosts = self._lab.hosts()
-        usable = {address: told for address, told in hosts.items() if self._phones_of(address, hosts)}
+        # Without those that have not announced themselves yet, so that they are asked for again.
+        self._seen = set(hosts)
+        self._present = present(hosts)
         for address, link in list(self._links.items()):
             if address not in hosts:
                 self._lose(link)
-        for address, told in usable.items():
+        for address in dict.fromkeys(self._present.host_of.values()):
             if address not in self._links:
-                self._links[address] = Link(self._lab, address, told.host, self, self._say)
+                self._links[address] = Link(self._lab, address, hosts[address].host, self, self._say)
                 self._links[address].begin()
-        self._present = present(hosts)
-
-    def _phones_of(self, address: str, hosts: dict[str, Announcement]) -> bool:
-        """Whether a host has a phone of this run, or may have kept records of it."""
-        return address in present(hosts).host_of.values() or address in self._links
 
     def _lose(self, link: Link) -> None:
         """Give a host up: whatever it still sends, its cells are nobody's now."""
@@ -186,7 +191,7 @@ class Control:
         host_of = self._present.host_of
         here = [phone_id for phone_id, address in host_of.items() if self._is_ready(address)]
         busy = dict.fromkeys(here, 0)
-        for order, _ in self._open.values():
+        for order, _ in self._now_open():
             busy[order.phone_id] = busy.get(order.phone_id, 0) + len(order.work)
         with self._keeper.lock:
             left = [cell for cell in cells if not self._ledger.is_final(cell.cell_id)]
@@ -224,8 +229,13 @@ class Control:
         )
         with self._keeper.lock:
             self._ledger.give(order.id, [cell.cell_id for cell in dealt.cells])
-        self._open[order.id] = (order, link)
+        with self._changed:
+            self._open[order.id] = (order, link)
         link.give(order)
+
+    def _now_open(self) -> list[tuple[Order, Link]]:
+        with self._changed:
+            return list(self._open.values())
 
     def _parcel(self, packed: Packed) -> str:
         name = packed.parcel.hash
@@ -251,7 +261,7 @@ class Control:
         for link in self._links.values():
             try:
                 link.ask("stop_run", self.run_id)
-                for order_id in [key for key, (_, its) in self._open.items() if its is link]:
+                for order_id in [order.id for order, its in self._now_open() if its is link]:
                     if link.ask("refuse", order_id):
                         self.closed(order_id, Ended(stopped="it was stopped before it began"))
             except FarmError as error:

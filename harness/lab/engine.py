@@ -114,17 +114,19 @@ class _Extension:
         self.host.stop()
 
 
-def serve(address: Address, host: Host, say: Callable[[str], None]) -> None:
+def serve(address: Address, host: Host, say: Callable[[str], None], port: int = 0) -> None:
     """Be a lab host until SIGTERM, Ctrl-C or ``mnn-farm lab stop``; phones are left as they were found.
+
+    The scheduler connects to ``port``; 0 is any that is free.
 
     Raises:
         HostError: no scheduler answers, or it went away.
     """
     dask_here()
-    asyncio.run(_serve(address, host, say))
+    asyncio.run(_serve(address, host, say, port))
 
 
-async def _serve(address: Address, host: Host, say: Callable[[str], None]) -> None:
+async def _serve(address: Address, host: Host, say: Callable[[str], None], port: int) -> None:
     from distributed import Worker
 
     end = _end_on_signals()
@@ -135,6 +137,7 @@ async def _serve(address: Address, host: Host, say: Callable[[str], None]) -> No
         security=address.security(),
         name=f"{host.name}-{secrets.token_hex(3)}",
         host=address.listen_host,
+        port=port,
         dashboard=False,
         dashboard_address=_LOCAL,
         local_directory=str(cache_dir("lab", "scratch")),

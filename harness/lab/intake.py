@@ -92,8 +92,8 @@ class Intake:
                 reason=Reason.HOST_DISK_FULL,
             )
         scratch = self._root / f"{_SCRATCH}{secrets.token_hex(6)}"
-        for path in paths:
-            inside(scratch, path).parent.mkdir(parents=True, exist_ok=True)
+        for folder in {inside(scratch, path).parent for path in paths}:
+            folder.mkdir(parents=True, exist_ok=True)
         return scratch
 
     def put(self, parcel_hash: str, sender: str, path: str, offset: int, data: bytes) -> None:

@@ -108,7 +108,7 @@ class Spool:
         if raw is None:
             return [], 0
         folder = inside(self.path, raw.rstrip("/"))
-        files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
         found = [RawFile(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
         kept: list[RawFile] = []
         room = MOST_RAW_BYTES
