@@ -99,6 +99,11 @@ VERBS = (
         "Example: mnn-farm clean --device R58M123ABC --payloads",
     ),
     Verb(
+        "lab",
+        "harness.commands.lab:app",
+        "A whole lab on Dask: a scheduler, hosts with phones, one run over all of them. Needs the extra `lab`.",
+    ),
+    Verb(
         "selfcheck",
         "harness.selfcheck.cli:selfcheck",
         "Try on one phone all that we assume about phones, and pack a zip to send us. At most ten minutes.",

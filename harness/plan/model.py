@@ -121,6 +121,15 @@ class Recovery(_Strict):
     quarantine: bool = Field(True, description="leave a phone that was given up out of later runs for a while")
 
 
+class Lab(_Strict):
+    """What a whole lab (``mnn-farm lab``) may do with the plan's cells."""
+
+    by: Literal["phone", "model"] = Field(
+        "phone",
+        description="who may do a lost host's cells: its own phones when they are back, or others of the same model",
+    )
+
+
 Policy = Literal["exact", "prefix", "first", "off"]
 
 
@@ -267,6 +276,7 @@ class Plan(_Strict):
     roofline: Roofline = Field(default_factory=Roofline)
     recovery: Recovery = Field(default_factory=Recovery)
     slo: Promised = Field(default_factory=Promised)
+    lab: Lab = Field(default_factory=Lab)
     ask: list[Ask] = Field(default_factory=list, description="questions whose answers are shown beside the speed")
 
     model_config = ConfigDict(populate_by_name=True)
