@@ -45,6 +45,12 @@ VERBS = (
         "Example: mnn-farm report reports/2026* --out history.html",
     ),
     Verb(
+        "tiers",
+        "harness.commands.tiers:tiers",
+        "Say which model and configuration is proven to keep each tier's SLO, over one or several runs.",
+        "Example: mnn-farm tiers reports/full-night reports/soak-night -o tiers.json",
+    ),
+    Verb(
         "compare",
         "harness.commands.compare:compare",
         "Compare two runs cell by cell: faster, slower, same, or cannot tell and how many more repeats it takes.",

@@ -118,21 +118,32 @@ def together(runs: Sequence[tuple[RunInfo, Sequence[CellRecord]]]) -> tuple[RunI
     return runs[0][0].model_copy(update={"fleet": tuple(fleet.values())}), list(latest.values())
 
 
-def write_tiers(run_dir: Path, tiers: Path | None = None, more: Sequence[Path] = ()) -> Path:
-    """Write ``tiers.json`` into a run folder, whole or not at all; return where.
-
-    ``tiers`` is a file of one's own with rules and SLOs, ``more`` are run folders whose records count too.
+def tiers_of_runs(runs: Sequence[Path], tiers: Path | None = None) -> TiersReport:
+    """Return what the records of several run folders recommend together; ``tiers`` is a file of one's own.
 
     Raises:
         ConfigError: one of the folders is not a run folder, or one of the files cannot be read.
     """
+    folders = [RunFolder.open(path) for path in runs]
+    info, records = together([(folder.read_info(), folder.latest()) for folder in folders])
+    return tiers_of(info, records, load_tier_rules(tiers))
+
+
+def tiers_json(report: TiersReport) -> str:
+    """Return the text of ``tiers.json``."""
     from harness.report.tiers_json import document
 
-    folders = [RunFolder.open(path) for path in (run_dir, *more)]
-    info, records = together([(folder.read_info(), folder.latest()) for folder in folders])
-    report = tiers_of(info, records, load_tier_rules(tiers))
+    return document(report).model_dump_json(indent=1, by_alias=True) + "\n"
+
+
+def write_tiers(run_dir: Path) -> Path:
+    """Write ``tiers.json`` into a run folder, whole or not at all; return where.
+
+    Raises:
+        ConfigError: ``run_dir`` is not a run folder, or its head cannot be read.
+    """
     target = run_dir / FILE
-    write_atomically(target, document(report).model_dump_json(indent=1, by_alias=True).encode() + b"\n")
+    write_atomically(target, tiers_json(tiers_of_runs([run_dir])).encode())
     return target
 
 

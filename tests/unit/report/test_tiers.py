@@ -16,7 +16,7 @@ from harness.core.reasons import Reason
 from harness.core.resources import data_root
 from harness.plan.tiers import TierRules, load_tier_rules
 from harness.report.html import report_html
-from harness.report.tiers import lines_of, tiers_of, together, write_tiers
+from harness.report.tiers import lines_of, tiers_json, tiers_of, tiers_of_runs, together, write_tiers
 from harness.report.tiers_json import document, schema_text
 from harness.store.schema import CellRecord
 
@@ -417,7 +417,7 @@ def test_a_file_of_ones_own_has_other_promises(both: Any, make: ModuleType, tmp_
     own = tmp_path / "own.toml"
     own.write_text('[[rules]]\ntier = "low"\nwhen = {}\n[slo.high]\nprompt_tokens = 256\ndecode_tps = 40.0\n')
     run = make.run_folder(tmp_path / "run", make.info("ada"), both("ada", tps=48))
-    assert json.loads(write_tiers(run, own).read_text())["tiers"][0]["recommended"]["model"] == "smol-4bit"
+    assert json.loads(tiers_json(tiers_of_runs([run], own)))["tiers"][0]["recommended"]["model"] == "smol-4bit"
 
 
 def test_a_run_of_bursts_and_one_of_soaks_prove_together_what_neither_does_alone(
@@ -429,7 +429,7 @@ def test_a_run_of_bursts_and_one_of_soaks_prove_together_what_neither_does_alone
     soaks = make.run_folder(tmp_path / "soaks", make.info("bob", run_id="soaks"), [later])
 
     def written(*more: Path) -> Any:
-        return json.loads(write_tiers(bursts, more=more).read_text(encoding="utf-8"))
+        return json.loads(tiers_json(tiers_of_runs([bursts, *more])))
 
     assert written()["tiers"][0]["recommended"] is None
     found = written(soaks)
