@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.payload.mnn_graph import read_graph
 from harness.payload.tensor_inputs import Input, RunError
 from harness.payload.tensor_program import answer, parser_of
 from harness.payload.tensors import Array, shape_text
@@ -58,6 +59,8 @@ class MnnEngine:
         except Exception as error:  # the engine's bindings raise plain Exception
             raise RunError("load_error", "the engine cannot load it; it is cut off or no MNN model") from error
         self._output_names = described["outputNames"]
+        # A session takes a condition or a loop, but cannot work out its shapes.
+        self._module_only = options.backend == "cpu" and read_graph(options.model.read_bytes()).subgraphs
         self.facts = {
             "engine": self._mnn.version(),
             "model_version": described["version"],
@@ -72,11 +75,15 @@ class MnnEngine:
             RunError: the engine failed.
         """
         code: int | None = None
-        try:
-            outputs, code = run_session(self._mnn, self._mnn.Interpreter(self._model), fed, self._options)
-        except RunError:
-            raise
-        except Exception:  # noqa: BLE001 - as above; a session refuses what only a module can run
+        outputs: dict[str, Array] | None = None
+        if not self._module_only:
+            try:
+                outputs, code = run_session(self._mnn, self._mnn.Interpreter(self._model), fed, self._options)
+            except RunError:
+                raise
+            except Exception:  # noqa: BLE001 - as above; a session refuses what only a module can run
+                outputs = None
+        if outputs is None:
             outputs = run_module(self._mnn, self._model, self.inputs, self._output_names, fed, self._options)
         if not outputs:
             raise RunError("engine_error", "the model has no outputs")

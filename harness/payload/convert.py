@@ -18,7 +18,7 @@ from harness.payload.mnn_graph import read_graph
 from harness.payload.mnn_weights import Weights, stored_weights
 from harness.payload.onnx_file import OnnxError, OnnxModel, read_onnx
 from harness.payload.onnx_findings import FIXES, Finding, check_onnx
-from harness.payload.samples import read_samples
+from harness.payload.samples import Sample, read_samples
 
 LOG = "convert.log"
 #: What the converter is told for each way to store weights.
@@ -126,23 +126,31 @@ def _convert(work: _Work) -> tuple[Path, dict[str, Any]]:
         work.found([Finding(error.code, f"{work.source.name}: {error}", FIXES[error.code])])
         raise AssertionError("what cannot be read is an error") from error
     work.found(list(check_onnx(read, work.source.parent)))
+    samples = _calibration(work, read)
     made = work.scratch / f"{work.source.stem}.mnn"
     flags = _FLAGS[work.options.weights]
     files = ("--modelFile", str(work.source), "--MNNModel", str(made))
     done = work.run("mnnconvert", "-f", "ONNX", *files, "--bizCode", "mnn-farm", *flags)
     work.found(findings_of(done, "MNN's converter", made))
-    if work.options.calibration is not None:
-        made = _quantize(work, read, made, work.options.calibration)
+    if samples:
+        made = _quantize(work, read, made, samples)
     return made, _record(work, read, made, flags)
 
 
-def _quantize(work: _Work, read: OnnxModel, full: Path, folder: Path) -> Path:
-    samples = read_samples(folder, tuple(value.name for value in read.inputs))
+def _calibration(work: _Work, read: OnnxModel) -> list[Sample]:
+    """Return the samples to calibrate with, none where that is not asked for."""
+    if work.options.calibration is None:
+        return []
+    samples = read_samples(work.options.calibration, tuple(value.name for value in read.inputs))
     judged = list(judge_samples(samples))
-    if judged and work.options.anyway:
+    if work.options.anyway:
         judged = [Finding("calibration_accepted", finding.detail, finding.fix) for finding in judged]
     work.found(judged)
     work.calibration = {"samples": len(samples)}
+    return samples
+
+
+def _quantize(work: _Work, read: OnnxModel, full: Path, samples: Sequence[Sample]) -> Path:
     config = write_calibration(samples, [value.name for value in read.outputs], work.scratch)
     made = full.with_name("quantised") / full.name
     made.parent.mkdir()

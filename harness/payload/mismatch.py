@@ -33,11 +33,24 @@ _CAFFE_MEAN = (103.94, 116.78, 123.68)
 
 @dataclass(frozen=True)
 class Runs:
-    """How to run the side in doubt and the reference (``None``: captured outputs cannot be), and both names."""
+    """How to run the side in doubt (``None``: captured outputs cannot be) and the reference, and both names.
+
+    ``exact``: once the cause is undone they agree as the tolerance says; else as weights of fewer bits do.
+    """
 
     doubted: RunMany | None
     reference: RunMany
     names: tuple[str, str]
+    exact: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What both sides were fed, and what came out; ``made`` may say why the side in doubt made nothing."""
+
+    inputs: Mapping[str, Array]
+    made: Outputs | str
+    reference: Outputs
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,9 @@ class Variant:
     says: str
     fix: str
     apply: Callable[[Array], Array | None]
+
+
+Way = tuple[Variant, ...]
 
 
 @dataclass(frozen=True)
@@ -76,63 +92,47 @@ class Cause:
         return {"code": self.code, "severity": "error", "detail": self.detail, "fix": self.fix}
 
 
-def find_cause(
-    inputs: Mapping[str, Array],
-    made: Outputs | str,
-    reference: Outputs,
-    runs: Runs,
-    tolerance: float,
-) -> Cause | None:
-    """Return why ``made`` is not ``reference``, ``None`` when no usual mistake explains it.
+def find_cause(cases: Sequence[Case], runs: Runs, tolerance: float) -> Cause | None:
+    """Return why two sides differ, ``None`` when no usual mistake explains it in all cases.
 
     Args:
-        inputs: what both sides were fed.
-        made: outputs of the side in doubt, or why there are none.
-        reference: outputs of the other.
+        cases: inputs with the outputs of both sides; the causes are looked for in the first, and hold in all.
         runs: how to run the sides that can be, and what they are called.
         tolerance: as of :func:`~harness.payload.tensors.compare`.
     """
-    found = _output_layout(made, reference, runs, tolerance)
+    found = _output_layout(cases, runs, tolerance)
     if found is not None:
         return found
     single = [(variant,) for variant in _VARIANTS]
     started = time.monotonic()
-    found = _best(_try(single, inputs, made, reference, runs, tolerance))
-    if found is not None:
+    found = _first_that_holds(single, cases, runs, tolerance)
+    if found is not None or (time.monotonic() - started) * len(_PAIRS) / len(single) > _PATIENCE_S:
         return found
-    pairs = [
-        (a, b)
-        for index, a in enumerate(_VARIANTS)
-        for b in _VARIANTS[index + 1 :]
-        if a.code != b.code and "dtype" not in (a.code, b.code)
-    ]
-    if (time.monotonic() - started) * len(pairs) / len(single) > _PATIENCE_S:
-        return None
-    return _best(_try(pairs, inputs, made, reference, runs, tolerance))
+    return _first_that_holds(_PAIRS, cases, runs, tolerance)
 
 
-def _best(causes: Iterator[Cause]) -> Cause | None:
-    return min(causes, key=lambda cause: (not cause.before_model, cause.max_error), default=None)
+def _first_that_holds(ways: Sequence[Way], cases: Sequence[Case], runs: Runs, tolerance: float) -> Cause | None:
+    tried = sorted(
+        _try(ways, cases[0], runs, tolerance), key=lambda found: (not found[1].before_model, found[1].max_error)
+    )
+    for way, cause in tried:
+        side = cause.before_model
+        if all(any(c.before_model is side for _, c in _try([way], case, runs, tolerance)) for case in cases[1:]):
+            return cause
+    return None
 
 
-def _try(
-    ways: Sequence[tuple[Variant, ...]],
-    inputs: Mapping[str, Array],
-    made: Outputs | str,
-    reference: Outputs,
-    runs: Runs,
-    tolerance: float,
-) -> Iterator[Cause]:
-    fed = [(way, changed) for way in ways if (changed := _changed(way, inputs)) is not None]
-    for run, wanted in ((runs.doubted, reference), (runs.reference, made)):
+def _try(ways: Sequence[Way], case: Case, runs: Runs, tolerance: float) -> Iterator[tuple[Way, Cause]]:
+    fed = [(way, changed) for way in ways if (changed := _changed(way, case.inputs)) is not None]
+    for run, wanted, doubted in ((runs.doubted, case.reference, True), (runs.reference, case.made, False)):
         if not fed or run is None or isinstance(wanted, str):
             continue
         for (way, _), outputs in zip(fed, run([changed for _, changed in fed]), strict=True):
-            if not isinstance(outputs, str) and _vanished(outputs, wanted, made, reference, tolerance):
-                yield _cause(way, runs, wanted is reference, _error(outputs, wanted), made, reference)
+            if not isinstance(outputs, str) and _vanished(outputs, wanted, case, tolerance, runs.exact):
+                yield way, _cause(way, runs, doubted, _error(outputs, wanted), case)
 
 
-def _changed(way: tuple[Variant, ...], inputs: Mapping[str, Array]) -> dict[str, Array] | None:
+def _changed(way: Way, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
     """Return the inputs with all that can be changed changed; ``None`` where nothing is."""
     changed, different = dict(inputs), False
     for name, array in inputs.items():
@@ -145,16 +145,15 @@ def _changed(way: tuple[Variant, ...], inputs: Mapping[str, Array]) -> dict[str,
     return changed if different else None
 
 
-def _vanished(outputs: Outputs, wanted: Outputs, made: Outputs | str, reference: Outputs, tolerance: float) -> bool:
+def _vanished(outputs: Outputs, wanted: Outputs, case: Case, tolerance: float, exact: bool) -> bool:
     if set(outputs) != set(wanted) or any(outputs[name].shape != wanted[name].shape for name in wanted):
         return False
-    before = _error(made, reference) if not isinstance(made, str) else float("inf")
-    after = _error(outputs, wanted)
-    if not after <= _LEFT * before:
+    before = float("inf") if isinstance(case.made, str) else _error(case.made, case.reference)
+    if not _error(outputs, wanted) <= _LEFT * before:
         return False
     if compare(outputs, wanted, tolerance * _ROUNDING).ok:
         return True
-    return all(cosine(outputs[name], wanted[name]) > _ALIKE for name in wanted)
+    return not exact and all(cosine(outputs[name], wanted[name]) > _ALIKE for name in wanted)
 
 
 def _error(outputs: Outputs, wanted: Outputs) -> float:
@@ -163,10 +162,8 @@ def _error(outputs: Outputs, wanted: Outputs) -> float:
     return max((float("inf") if error is None else error for error in errors), default=float("inf"))
 
 
-def _cause(
-    way: tuple[Variant, ...], runs: Runs, doubted: bool, after: float, made: Outputs | str, reference: Outputs
-) -> Cause:
-    before = "" if isinstance(made, str) else f" instead of {_error(made, reference):.3g}"
+def _cause(way: Way, runs: Runs, doubted: bool, after: float, case: Case) -> Cause:
+    before = "" if isinstance(case.made, str) else f" instead of {_error(case.made, case.reference):.3g}"
     says = " and ".join(variant.says for variant in way)
     fed, other = runs.names if doubted else runs.names[::-1]
     detail = f"{fed} gives the outputs of {other} when it is fed {says}: max error {after:.3g}{before}"
@@ -176,22 +173,31 @@ def _cause(
     return Cause("+".join(variant.code for variant in way), detail, fix, after, doubted)
 
 
-def _output_layout(made: Outputs | str, reference: Outputs, runs: Runs, tolerance: float) -> Cause | None:
+def _output_layout(cases: Sequence[Case], runs: Runs, tolerance: float) -> Cause | None:
     """Return the cause when outputs differ in nothing but the order of their axes."""
-    if isinstance(made, str) or set(made) != set(reference):
+    for layout, order in (("NHWC", (0, 3, 1, 2)), ("NCHW", (0, 2, 3, 1))):
+        turned = [_turned(case, order) for case in cases]
+        if all(
+            each is not None and compare(each, case.reference, tolerance).ok
+            for each, case in zip(turned, cases, strict=True)
+        ):
+            detail = f"the outputs of {runs.names[0]} agree when they are read as {layout}"
+            return Cause(
+                "layout", detail, "transpose them where the app reads them", _error(turned[0] or {}, cases[0].reference)
+            )
+    return None
+
+
+def _turned(case: Case, order: tuple[int, ...]) -> Outputs | None:
+    """Return outputs with the axes of those in this order that have another shape than the reference's."""
+    if isinstance(case.made, str) or set(case.made) != set(case.reference):
         return None
-    turned, renamed = dict(made), []
-    for name, array in made.items():
-        for layout, order in (("NHWC", (0, 3, 1, 2)), ("NCHW", (0, 2, 3, 1))):
-            if array.ndim == 4 and array.shape != reference[name].shape:
-                other = array.transpose(order)
-                if compare({name: other}, {name: reference[name]}, tolerance).ok:
-                    turned[name] = other
-                    renamed.append(f"{name} as {layout}")
-    if not renamed or not compare(turned, reference, tolerance).ok:
-        return None
-    detail = f"the outputs of {runs.names[0]} agree when they are read in their own layout: {', '.join(renamed)}"
-    return Cause("layout", detail, "transpose them where the app reads them", _error(turned, reference))
+    other = {name: a.ndim == 4 and a.shape != case.reference[name].shape for name, a in case.made.items()}
+    return (
+        {name: a.transpose(order) if other[name] else a for name, a in case.made.items()}
+        if any(other.values())
+        else None
+    )
 
 
 def _swapped(array: Array) -> Array | None:
@@ -309,3 +315,10 @@ _VARIANTS = (
     Variant("dtype", "64-bit floats read as 32-bit ones", _TYPE, _read_as("<f8", "<f4", "f")),
     Variant("dtype", "64-bit integers read as 32-bit ones", _TYPE, _read_as("<i8", "<i4", "iu")),
 )
+#: Types are not joined with others: there the values themselves are lost.
+_PAIRS: list[Way] = [
+    (a, b)
+    for index, a in enumerate(_VARIANTS)
+    for b in _VARIANTS[index + 1 :]
+    if a.code != b.code and "dtype" not in (a.code, b.code)
+]

@@ -10,7 +10,7 @@ from harness.core.errors import ConfigError, ModelRunError
 from harness.core.reasons import Reason
 from harness.payload.accuracy import Kept, accuracy_kept
 from harness.payload.convert_record import read_record
-from harness.payload.mismatch import Cause, Outputs, Runs, find_cause
+from harness.payload.mismatch import Case, Cause, Outputs, Runs, find_cause
 from harness.payload.mnn_weights import Weights, stored_weights
 from harness.payload.onnx_file import OnnxError, read_onnx
 from harness.payload.onnx_findings import FIXES, check_onnx
@@ -21,8 +21,10 @@ from harness.payload.tensors import Array, Comparison, compare
 
 #: What makes ONNX Runtime refuse a model that MNN's converter takes.
 _REFUSED = {"opset_new", "ir_new", "external_missing", "external_short", "external_outside", "tensor_undefined"}
-#: Outputs this much alike are the same but for rounding.
-_SAME = 0.999999
+#: A cause has to hold for so many samples that differ.
+_CASES = 6
+#: Outputs this much alike, of which so many elements agree, are the same but for rounding.
+_SAME, _MOST = 0.999999, 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class Checked:
     @property
     def rounded(self) -> bool:
         """Whether they differ by no more than rounding that a steep layer enlarges: no mistake looks like this."""
-        return all(not each.failed and (each.cosine_min or 0) > _SAME for each in self.kept)
+        nearly = self.comparison is not None and all((each.share or 0) >= _MOST for each in self.comparison.outputs)
+        return nearly and all(not each.failed and (each.cosine_min or 0) > _SAME for each in self.kept)
 
 
 def samples_for(
@@ -155,8 +158,11 @@ def check_against_onnx(
         (lambda inputs: run_many(doubted, inputs, options=options)) if is_model else None,
         lambda inputs: run_many(reference, inputs),
         (doubted.name, reference.name),
+        exact=is_model and weights is Weights.FULL,
     )
-    return replace(checked, cause=find_cause(fed[worst], failed, expected[worst], runs, tolerance))
+    order = [worst, *(index for index in range(len(fed)) if index != worst and not good[index])][:_CASES]
+    cases = [Case(fed[index], aligned[index], expected[index]) for index in order]
+    return replace(checked, cause=find_cause(cases, runs, tolerance))
 
 
 def weights_of(model: Path) -> Weights:
