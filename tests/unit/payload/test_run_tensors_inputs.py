@@ -42,7 +42,8 @@ def test_values_are_given_in_the_type_of_the_model(wanted: Input, given: Any) ->
         (
             wants((1, 3, 8, 8)),
             np.zeros((1, 8, 8, 3)),
-            "1×8×8×3 was given for 1×3×8×8; it is NCHW that the model takes: transpose(0, 3, 1, 2)",
+            "input x has another shape: 1×8×8×3 was given for 1×3×8×8; "
+            "it is NCHW that the model takes: transpose(0, 3, 1, 2)",
         ),
         (wants((2, 3)), np.zeros((1, 2, 3)), "input x has another shape: 1×2×3 was given for 2×3"),
         (wants((-1, 3)), np.zeros(3), "input x has another shape: 3 was given for ?×3"),
