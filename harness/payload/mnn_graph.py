@@ -122,6 +122,8 @@ class MnnGraph:
         operators: the types of its operators (``OpType``).
         caches: what each attention keeps of each token.
         state_values: how many numbers linear attentions keep, however long the text is.
+        outputs: names of what it computes.
+        subgraphs: whether parts of it run by a condition or in a loop, which only MNN's Module API does.
     """
 
     version: str | None
@@ -134,6 +136,8 @@ class MnnGraph:
     operators: frozenset[int] = frozenset()
     caches: tuple[Cache, ...] = ()
     state_values: int = 0
+    outputs: tuple[str, ...] = ()
+    subgraphs: bool = False
 
 
 def read_graph(data: bytes) -> MnnGraph:
@@ -175,6 +179,8 @@ def _read(data: bytes) -> MnnGraph:
         operators=frozenset(op.type for op in every),
         caches=tuple(caches_of(ops)),
         state_values=state_values(ops),
+        outputs=tuple(name.decode("utf-8", "replace") for name in outputs),
+        subgraphs=any(True for _ in net.tables(_SUBGRAPHS)),
     )
 
 

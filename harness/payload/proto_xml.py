@@ -6,9 +6,8 @@ in, so that reading ends however the bytes look.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from harness.payload.axml import ANDROID, MAX_BYTES, Value, XmlElement, XmlTree
+from harness.payload.protobuf import fields
 
 # Numbers of fields, by message.
 _NODE_ELEMENT = 1
@@ -16,8 +15,6 @@ _ELEMENT_NAME, _ELEMENT_ATTRIBUTE, _ELEMENT_CHILD = 3, 4, 5
 _ATTRIBUTE_SPACE, _ATTRIBUTE_NAME, _ATTRIBUTE_VALUE, _ATTRIBUTE_ITEM = 1, 2, 3, 6
 _ITEM_PRIMITIVE = 7
 _INTEGER, _HEX, _BOOLEAN = 6, 7, 8
-
-Field = tuple[int, "int | bytes"]
 
 
 def parse_proto_xml(data: bytes) -> XmlElement:
@@ -31,44 +28,6 @@ def parse_proto_xml(data: bytes) -> XmlElement:
     tree = XmlTree()
     _node(data, tree)
     return tree.root()
-
-
-def fields(message: bytes) -> Iterator[Field]:
-    """Yield the fields of a message: number, and an integer or bytes. Fixed 32- and 64-bit fields are left out.
-
-    Raises:
-        ValueError: it is no message of protobuf.
-    """
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        number, wire = key >> 3, key & 7
-        if number == 0:
-            raise ValueError("a field has the number 0")
-        if wire == 0:
-            value, at = _varint(message, at)
-            yield number, value
-            continue
-        length = {1: 8, 5: 4}.get(wire)
-        if wire == 2:
-            length, at = _varint(message, at)
-        if length is None or at + length > len(message):
-            raise ValueError(f"field {number} of kind {wire} does not fit")
-        if wire == 2:
-            yield number, message[at : at + length]
-        at += length
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for place in range(10):
-        if at + place >= len(message):
-            raise ValueError("it ends within a number")
-        byte = message[at + place]
-        value |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return value, at + place + 1
-    raise ValueError("a number has more than ten bytes")
 
 
 def _node(node: bytes, tree: XmlTree) -> None:

@@ -1,14 +1,15 @@
-"""A ``.mnn`` model run on this computer, in a process of its own, and what came out of it."""
+"""A ``.mnn`` or ``.onnx`` model run on this computer, in a process of its own, and what came out of it."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,18 @@ from harness.payload.mnn_graph import read_graph
 from harness.payload.tensor_files import read_tensors, write_tensors
 from harness.payload.tensors import Array
 
-_PROGRAM = "harness.payload._run_tensors"
+_MNN, _ONNX = "harness.payload._run_tensors", "harness.payload._run_onnx"
 _LFS_POINTER = b"version https://git-lfs"
 _AGAIN = "convert or download the model again"
 _COMPLAINT = re.compile(r"error|fail|invalid|not found|can't|not enough|wrong|don't|support", re.IGNORECASE)
 #: Lines like complaints that are none: the processor's features, and that a session is not enough for this model.
 _HARMLESS = re.compile(r"^The device supports|please use module api instead")
+
+
+#: What stands before ONNX Runtime's own words.
+_NOISE = re.compile(
+    r"\[ONNXRuntimeError\] : \d+ : \w+ : |Load model from .*? failed:\s*|/\S+:\d+ \S.*?&\S*\)\s|^Fatal error: "
+)
 
 
 @dataclass(frozen=True)
@@ -59,25 +66,22 @@ def run_model(
 ) -> TensorRun:
     """Run a model once, on ``inputs`` by name or, without any, on random ones from ``seed``.
 
+    An ``.onnx`` model is run by ONNX Runtime, on the CPU and in the types that it is written in.
+
     Raises:
         ConfigError: there is no such model, its weight file is cut off, or the inputs do not fit it.
         ModelRunError: the engine cannot load or run it, took another backend, or crashed.
-        HostError: the process cannot be started.
+        HostError: the process cannot be started, or ONNX Runtime is not installed.
     """
     options = options or RunOptions()
-    model = model.resolve()
-    _check_file(model)
-    _check_weights(model)
     with tempfile.TemporaryDirectory(prefix="mnn-farm-tensors-") as scratch:
         outputs, fed = Path(scratch, "outputs.npz"), Path(scratch, "fed.npz")
-        argv = [sys.executable, "-m", _PROGRAM, str(model), "--outputs", str(outputs), "--fed", str(fed)]
-        argv += ["--seed", str(seed), "--backend", options.backend, "--threads", str(options.threads)]
-        argv += ["--precision", options.precision]
+        argv = ["--outputs", str(outputs), "--fed", str(fed), "--seed", str(seed)]
         if inputs is not None:
             given = Path(scratch, "inputs.npz")
             write_tensors(given, inputs)
             argv += ["--input", str(given)]
-        facts, log = _run(argv, model, scratch, options.timeout_s)
+        facts, log = _run_program(model, argv, options, scratch)
         return TensorRun(
             inputs=read_tensors(fed) if facts["inputs"] else {},
             outputs=read_tensors(outputs),
@@ -87,6 +91,42 @@ def run_model(
             model_version=facts["model_version"],
             log=log,
         )
+
+
+def run_many(
+    model: Path, inputs: Sequence[Mapping[str, Array]], *, options: RunOptions | None = None
+) -> list[dict[str, Array] | str]:
+    """Run a model on each of many inputs, in one process; return for each the outputs, or why there are none.
+
+    Raises:
+        ConfigError, ModelRunError, HostError: as :func:`run_model`, where no input could be run at all.
+    """
+    with tempfile.TemporaryDirectory(prefix="mnn-farm-tensors-") as scratch:
+        given, made = Path(scratch, "inputs"), Path(scratch, "outputs")
+        given.mkdir()
+        made.mkdir()
+        for index, arrays in enumerate(inputs):
+            write_tensors(given / f"{index:06}.npz", arrays)
+        argv = ["--batch", str(given), "--outputs", str(made)]
+        facts, _ = _run_program(model, argv, options or RunOptions(), scratch)
+        return [
+            str(run["error"]["message"]) if "error" in run else read_tensors(made / run["name"])
+            for run in facts["runs"]
+        ]
+
+
+def _run_program(model: Path, argv: list[str], options: RunOptions, scratch: str) -> tuple[dict[str, Any], str]:
+    model = model.resolve()
+    _check_file(model)
+    program, more = _MNN, ["--backend", options.backend, "--precision", options.precision]
+    if model.suffix.lower() == ".onnx":
+        if importlib.util.find_spec("onnxruntime") is None:
+            raise HostError("ONNX Runtime is not installed here", remedy="pip install 'mnn-farm[onnx]'")
+        program, more = _ONNX, []
+    else:
+        _check_weights(model)
+    whole = [sys.executable, "-m", program, str(model), *argv, "--threads", str(options.threads), *more]
+    return _run(whole, model, scratch, options.timeout_s)
 
 
 def _check_file(model: Path) -> None:
@@ -134,14 +174,19 @@ def _run(argv: list[str], model: Path, cwd: str, timeout_s: float) -> tuple[dict
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        raise HarnessError(f"{_PROGRAM} ended with {done.returncode} and without an answer: {log[-500:]}") from None
+        raise HarnessError(f"{argv[2]} ended with {done.returncode} and without an answer: {log[-500:]}") from None
     if "error" in answer:
         reason = Reason.from_code(answer["error"]["code"])
-        message = f"{model}: {answer['error']['message']}"
+        message = f"{model}: {one_sentence(answer['error']['message'])}"
         if reason.fault is Fault.CONFIG:
             raise ConfigError(message)
         raise ModelRunError(message + said, reason=reason)
     return answer, log
+
+
+def one_sentence(message: str) -> str:
+    """Return what ONNX Runtime says without its codes, the name of the file and the C++ function it stands in."""
+    return _NOISE.sub("", " ".join(message.split()))[:400].rstrip(". ")
 
 
 def _complaint(log: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,3 +18,10 @@ def mnn_graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     maker = Path(__file__).with_name("make_mnn_graphs.py")
     subprocess.run([sys.executable, str(maker), str(folder)], check=True, capture_output=True, timeout=120)
     return folder
+
+
+@pytest.fixture(scope="session")
+def onnx_kit(load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    """The maker of ONNX models."""
+    pytest.importorskip("onnx")
+    return load_module(Path(__file__).with_name("onnx_kit.py"))

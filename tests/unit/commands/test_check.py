@@ -105,8 +105,10 @@ def test_a_model_that_the_engine_cannot_load_is_bad_and_not_wrong_usage(mnn_grap
     [
         (("linear.mnn", "y.npz"), "a model is compared with captured outputs"),
         (("y.npz", "y.npz", "--seed", "1"), "neither side is a model, so nothing is run"),
-        (("linear.mnn", "linear.mnn", "--seed", "1", "--input", "y.npz"), "two ways to say the same"),
-        (("linear.onnx", "linear.mnn"), "linear.onnx is neither a .mnn model nor an .npz file"),
+        (("linear.mnn", "linear.mnn", "--seed", "1", "--input", "y.npz"), "ways to say the same"),
+        (("linear.tflite", "linear.mnn"), "linear.tflite is neither a .mnn model nor an .npz file"),
+        (("linear.onnx", "linear.mnn"), "linear.onnx cannot be read"),
+        (("linear.mnn", "linear.mnn", "--samples", "."), "--samples compares with an .onnx model"),
         (("linear.mnn", "linear.mnn", "--tolerance", "inf"), "a tolerance of inf makes no sense"),
         (("nowhere.mnn", "linear.mnn"), "nowhere.mnn cannot be read (No such file or directory)"),
     ],

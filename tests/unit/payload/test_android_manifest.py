@@ -12,7 +12,8 @@ import pytest
 
 from harness.payload.android_manifest import AndroidManifest, read_manifest
 from harness.payload.axml import XmlElement, parse_axml
-from harness.payload.proto_xml import fields, parse_proto_xml
+from harness.payload.proto_xml import parse_proto_xml
+from harness.payload.protobuf import fields
 
 Parse = Callable[[bytes], XmlElement]
 WHOLE = AndroidManifest(

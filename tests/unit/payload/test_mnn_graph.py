@@ -23,6 +23,7 @@ def test_a_graph_says_what_its_weight_file_must_have_and_how_many_tokens_it_know
         layers=(Layer("/lm/lm_head/Linear", 0, 517, 8, 32, False, 64),),
         inputs=("input",),
         operators=frozenset([0, 34]),
+        outputs=("logits",),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.payload._run_tensors import Input, RunError, fit_inputs, random_inputs
+from harness.payload.tensor_inputs import Input, RunError, fit_inputs, random_inputs
 
 
 def wants(shape: tuple[int, ...], dtype: Any = np.float32, name: str = "x") -> Input:
@@ -39,7 +39,12 @@ def test_values_are_given_in_the_type_of_the_model(wanted: Input, given: Any) ->
     ("wanted", "given", "said"),
     [
         (wants((2, 3)), np.zeros((2, 4)), "input x has another shape: 2×4 was given for 2×3"),
-        (wants((1, 3, 8, 8)), np.zeros((1, 8, 8, 3)), "input x has another shape: 1×8×8×3 was given for 1×3×8×8"),
+        (
+            wants((1, 3, 8, 8)),
+            np.zeros((1, 8, 8, 3)),
+            "input x has another shape: 1×8×8×3 was given for 1×3×8×8; "
+            "it is NCHW that the model takes: transpose(0, 3, 1, 2)",
+        ),
         (wants((2, 3)), np.zeros((1, 2, 3)), "input x has another shape: 1×2×3 was given for 2×3"),
         (wants((-1, 3)), np.zeros(3), "input x has another shape: 3 was given for ?×3"),
         (wants((1,), np.int32), np.array([1.5]), "input x is int32, which cannot hold all values given"),

@@ -208,7 +208,7 @@ def test_a_process_that_ends_badly_or_not_at_all(
 ) -> None:
     (tmp_path / "stand_in.py").write_text(program)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(tensor_run, "_PROGRAM", "stand_in")
+    monkeypatch.setattr(tensor_run, "_MNN", "stand_in")
     got = fails(mnn_graphs / "linear.mnn", timeout_s=1)
     assert (type(got), got.reason) == (error, reason)
     assert said in got.message
