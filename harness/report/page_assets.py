@@ -18,6 +18,8 @@ _SCRIPTS: Final = ("page_base.js", "page_data.js", "page_cell.js", "page_table.j
 # Four tenths of the time of the usual level, and a fifteenth more bytes.
 _LEVEL: Final = 4
 _BEST: Final = 9
+_FOR_HTML: Final = bytes.maketrans(b"<>&", b",.:")
+_OF_HTML: Final = bytes.maketrans(b",.:", b"<>&")
 
 
 def script() -> str:
@@ -55,12 +57,21 @@ def packed(value: Any) -> str:
 
 def unpacked(text: str) -> Any:
     """Return what :func:`packed` packed."""
-    return json.loads(zlib.decompress(base64.b64decode(text)))
+    return json.loads(unpacked_bytes(text))
+
+
+def unpacked_bytes(text: str) -> bytes:
+    """Return what the page carries packed."""
+    return zlib.decompress(base64.b85decode(text.encode().translate(_OF_HTML)))
 
 
 def _packed(data: bytes, level: int) -> str:
-    """Deflate, which browsers undo by themselves, in base64: no character of it means anything in HTML."""
-    return base64.b64encode(zlib.compress(data, level)).decode()
+    """Deflate, which browsers undo by themselves, in base 85: a sixteenth less than base 64.
+
+    The three of its characters that mean something in HTML have others in their place; ``page_base.js`` reads it.
+    """
+    packer = zlib.compressobj(level, memLevel=9)
+    return base64.b85encode(packer.compress(data) + packer.flush()).translate(_FOR_HTML).decode()
 
 
 def csp_hash(script: str) -> str:

@@ -51,12 +51,25 @@ function code(word) {
   return element("code", {}, ...word.split(/(?<=_)/).flatMap((part) => [part, element("wbr")]));
 }
 
-// What the page carries packed: base64 of deflate.
+// What the page carries packed: deflate in base 85, five letters for four bytes.
+const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%:()*+-;,=.?@^_`{|}~";
+const VALUES = new Uint8Array(128);
+for (let value = 0; value < LETTERS.length; value += 1) VALUES[LETTERS.charCodeAt(value)] = value;
+
+function bytesOf(text) {
+  const groups = Math.ceil(text.length / 5);
+  const bytes = new DataView(new ArrayBuffer(groups * 4));
+  for (let group = 0; group < groups; group += 1) {
+    let number = 0;
+    for (let letter = group * 5; letter < group * 5 + 5; letter += 1)
+      number = number * 85 + (letter < text.length ? VALUES[text.charCodeAt(letter)] : 84);
+    bytes.setUint32(group * 4, number);
+  }
+  return new Uint8Array(bytes.buffer, 0, Math.floor((text.length * 4) / 5));
+}
+
 async function unpack(id) {
-  const packed = document.getElementById(id).textContent;
-  const bytes = Uint8Array.fromBase64
-    ? Uint8Array.fromBase64(packed)
-    : Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const bytes = bytesOf(document.getElementById(id).textContent);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).text();
 }

@@ -105,4 +105,5 @@ def test_no_pattern_takes_long_on_any_detail() -> None:
     worst = ["*a" * 99 + "*b", "*" + "?" * 190 + "b*c", "*a?" * 60 + "*c"]
     begun = time.process_time()
     assert not any(known(detail=each).matches("crash", (), "m", "cpu", "a" * 1_000_000) for each in worst)
-    assert time.process_time() - begun < 0.5
+    # Less than a hundredth of a second, or, with a pattern that tries everything, for ever.
+    assert time.process_time() - begun < 10

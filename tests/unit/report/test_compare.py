@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import ModuleType
 from typing import Any
 
@@ -301,27 +300,6 @@ def test_json_says_everything_and_markdown_is_no_markup_of_a_phones(make: Module
     assert "\x1b" not in text
     assert "**slower**" in text
     assert unmatched_lines(found)[0].startswith("not compared: atlas tiny-llama · CPU · 7 threads")
-
-
-def test_many_cells_take_no_square_of_time(make: ModuleType) -> None:
-    """Ten times the cells take about ten times as long, of CPU time: twenty at the most."""
-    one = measured(make)
-
-    def cells(count: int) -> list[CellRecord]:
-        return [
-            one.model_copy(update={"cell_id": str(n), "config": one.config.model_copy(update={"generate_tokens": n})})
-            for n in range(count)
-        ]
-
-    def cost(count: int) -> float:
-        base = cells(count)
-        new = [record.model_copy(update={"cell_id": f"x{record.cell_id}"}) for record in base]
-        begun = time.process_time()
-        assert len(compare(base, new).cells) == count
-        return time.process_time() - begun
-
-    cost(10)
-    assert cost(1000) < 20 * cost(100)
 
 
 def test_of_many_cells_the_worst_are_shown_and_the_rest_is_counted(make: ModuleType) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import ModuleType
 from typing import Any
 
@@ -159,17 +158,3 @@ def test_what_varies_anyhow_comes_last() -> None:
     before = [with_(OLD, "plugged in"), with_(OLD, "on battery"), with_(OLD, "plugged in")]
     found = differences(before, [with_(NEW, "on battery")])
     assert [(each.what, each.throughout) for each in found] == [("engine version", True), ("power", False)]
-
-
-def test_the_work_grows_with_the_number_of_points_only(make: ModuleType) -> None:
-    def cpu_s(cells: int) -> float:
-        one = cell(make, 1)
-        phones = [one.phone.model_copy(update={"id": str(n), "name": str(n)}) for n in range(cells)]
-        day = [one.model_copy(update={"phone": phone}) for phone in phones]
-        history = [(head(make, n + 1), day) for n in range(12)]
-        begun = time.process_time()
-        trends_of(history)
-        return time.process_time() - begun
-
-    small = cpu_s(100)
-    assert cpu_s(400) < 4 * 2.5 * small

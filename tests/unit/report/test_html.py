@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -323,7 +322,7 @@ def test_hostile_text_adds_no_script_and_no_link(hostile: str, parse: Parse) -> 
     ]
     assert scripts[2].children == [page_assets.script()]
     for packed in (scripts[1], scripts[3]):
-        assert re.fullmatch(r"[A-Za-z0-9+/=]+", packed.text)
+        assert not set(packed.text) & set("<>&\"'/\\ ")
     assert all(link.attributes["href"].startswith(("#", "raw/")) for link in page.all("a"))
     assert set(unpacked(scripts[1].text)["texts"]["raw"]["words"]) == {"", "raw/0123456789ab/1/"}
     assert [trace["name"].count("&lt;script&gt;") for trace in json.loads(chart_data(page))["data"]] == [2]
@@ -347,7 +346,7 @@ def test_the_page_asks_no_other_host_and_runs_only_our_scripts(hostile: str, par
     assert "default-src 'none'" in policy
     hashes = re.findall(r"'sha256-([^']+)'", policy)
     scripts = [script.children[0] for script in page.all("script") if "type" not in script.attributes]
-    scripts.append(zlib.decompress(base64.b64decode(page.one("script", id="plotly").text)).decode())
+    scripts.append(page_assets.unpacked_bytes(page.one("script", id="plotly").text).decode())
     assert scripts[-1] == plotly_source()
     assert hashes == [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
     assert [e for e in page.all() if "src" in e.attributes] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -456,31 +455,6 @@ def test_the_terminal_has_one_line_a_tier(both: Any, make: ModuleType) -> None:
         "tier high: nothing recommended: smol-4bit, CPU low / low, 1 thread meets what is known of it; "
         "not known: golden"
     )
-
-
-def test_its_time_grows_with_the_records_and_no_faster(both: Any, make: ModuleType) -> None:
-    few = [
-        each.model_copy(update={"phone": each.phone.model_copy(update={"id": f"p{n}"})})
-        for n in range(50)
-        for each in (
-            each.model_copy(update={"config": each.config.model_copy(update={"threads": threads})})
-            for each in both("ada")
-            for threads in range(1, 11)
-        )
-    ]
-    many = [
-        each.model_copy(update={"phone": each.phone.model_copy(update={"id": f"{each.phone.id}-{n}"})})
-        for n in range(8)
-        for each in few
-    ]
-
-    def cpu_s(records: list[CellRecord]) -> float:
-        before = time.process_time()
-        tiers_of(make.info("ada"), records, RULES)
-        return time.process_time() - before
-
-    base = min(cpu_s(few) for _ in range(3))
-    assert cpu_s(many) < 8 * base * 3
 
 
 def test_the_page_shows_tiers_choices_exceptions_and_what_was_ruled_out(
