@@ -252,7 +252,7 @@ def test_a_run_that_is_stopped_leaves_what_it_measured_and_nothing_else(
 ) -> None:
     folder = tmp_path / "out"
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--devices=virtual:2", "--plan=smoke"]
-    argv += ["--backends=cpu", "--threads=1,2", "--repeats=400", f"--run-dir={folder}"]
+    argv += ["--backends=cpu", "--threads=1,2", "--repeats=100", f"--run-dir={folder}"]
     with (tmp_path / "text").open("wb") as text:
         process = subprocess.Popen(argv, env=environment, stdout=text, stderr=text, start_new_session=True)
     try:
