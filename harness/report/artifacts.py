@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.report.frames import write_csv
-from harness.report.html import write_report
+from harness.report.html import no_garbage, write_report
 from harness.report.junit import write_junit
 from harness.report.markdown import write_summary
 from harness.report.results_json import write_results_json
 from harness.report.tiers import write_tiers
+from harness.store.runfolder import ReadOnce, RunFolder
 
 
 def write_all(run_dir: Path) -> Path:
@@ -19,7 +20,9 @@ def write_all(run_dir: Path) -> Path:
         ConfigError: ``run_dir`` is not a run folder, or its head cannot be read.
         OSError: the disk does not take them.
     """
-    report = write_report(run_dir)
-    for write in (write_tiers, write_csv, write_results_json, write_junit, write_summary):
-        write(run_dir)
+    folder = ReadOnce(RunFolder.open(run_dir).path)
+    with no_garbage():
+        report = write_report(folder)
+        for write in (write_tiers, write_csv, write_results_json, write_junit, write_summary):
+            write(folder)
     return report

@@ -170,7 +170,7 @@ def _plain(record: CellRecord, column: Column) -> Any:
     return None if value == "" else value
 
 
-def write_csv(run_dir: Path, out: Path | None = None) -> Path:
+def write_csv(run_dir: Path | RunFolder, out: Path | None = None) -> Path:
     """Write ``results.csv`` (or ``out``): the last attempt of each cell. Text that a spreadsheet would run is quoted.
 
     Raises:
@@ -182,6 +182,6 @@ def write_csv(run_dir: Path, out: Path | None = None) -> Path:
     for column in COLUMNS:
         if column.dtype == _TEXT:
             frame[column.name] = frame[column.name].map(inert, na_action="ignore")
-    target = out or run_dir / "results.csv"
+    target = out or folder.path / "results.csv"
     write_atomically(target, frame.to_csv(index=False, lineterminator="\n").encode())
     return target

@@ -57,17 +57,17 @@ _TROUBLES_SHOWN: Final = 6
 _EVENTS_SHOWN: Final = 12
 
 
-def write_report(run_dir: Path, out: Path | None = None) -> Path:
+def write_report(run_dir: Path | RunFolder, out: Path | None = None) -> Path:
     """Write ``report.html`` into the run folder, or to ``out``, whole or not at all; return where.
 
     Raises:
         ConfigError: ``run_dir`` is not a run folder, or its head cannot be read.
     """
     folder = RunFolder.open(run_dir)
-    target = out or run_dir / "report.html"
+    target = out or folder.path / "report.html"
     target.parent.mkdir(parents=True, exist_ok=True)
-    raw_base = Path(os.path.relpath(run_dir.resolve(), target.parent.resolve())).as_posix()
-    with _no_garbage():
+    raw_base = Path(os.path.relpath(folder.path.resolve(), target.parent.resolve())).as_posix()
+    with no_garbage():
         page = _page_of(folder, "" if raw_base == "." else raw_base)
     write_atomically(target, page)
     return target
@@ -80,8 +80,8 @@ def _page_of(folder: RunFolder, raw_base: str) -> bytes:
 
 
 @contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Spare the collector a hundred thousand records that all stay: looking through them takes longer than reading."""
+def no_garbage() -> Iterator[None]:
+    """Spare the garbage collector records that all stay: looking through a hundred thousand takes longer than reading."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -20,15 +20,15 @@ from harness.store.schema import CellRecord
 _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped"}
 
 
-def write_junit(run_dir: Path, out: Path | None = None) -> Path:
+def write_junit(run_dir: Path | RunFolder, out: Path | None = None) -> Path:
     """Write ``junit.xml`` (or ``out``): a suite per phone, a case per cell, its last attempt.
 
     Raises:
         ConfigError: ``run_dir`` is not a run folder.
     """
     folder = RunFolder.open(run_dir)
-    target = out or run_dir / "junit.xml"
-    write_atomically(target, junit_xml(folder.read_info(), folder.latest(), read_news(run_dir)))
+    target = out or folder.path / "junit.xml"
+    write_atomically(target, junit_xml(folder.read_info(), folder.latest(), read_news(folder.path)))
     return target
 
 

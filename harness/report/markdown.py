@@ -35,15 +35,15 @@ _SPECIAL: Final = re.compile(r"[^\w\s,;()/%:.\-→·°—–…±_]|(?<![A-Za-z0
 _LEFT_OUT: Final = "\n_The rest is in the run folder's report._\n"
 
 
-def write_summary(run_dir: Path, out: Path | None = None) -> Path:
+def write_summary(run_dir: Path | RunFolder, out: Path | None = None) -> Path:
     """Write ``summary.md`` (or ``out``), whole or not at all; return where.
 
     Raises:
         ConfigError: ``run_dir`` is not a run folder, or its head cannot be read.
     """
     folder = RunFolder.open(run_dir)
-    target = out or run_dir / "summary.md"
-    write_atomically(target, summary_md(folder.read_info(), folder.latest(), read_news(run_dir)).encode())
+    target = out or folder.path / "summary.md"
+    write_atomically(target, summary_md(folder.read_info(), folder.latest(), read_news(folder.path)).encode())
     return target
 
 

@@ -34,7 +34,7 @@ def results_document(info: RunInfo, records: Sequence[CellRecord]) -> dict[str, 
     }
 
 
-def write_results_json(run_dir: Path) -> Path:
+def write_results_json(run_dir: Path | RunFolder) -> Path:
     """Write ``results.json`` into the run folder: the last attempt of each cell.
 
     Raises:
@@ -42,7 +42,7 @@ def write_results_json(run_dir: Path) -> Path:
     """
     folder = RunFolder.open(run_dir)
     document = results_document(folder.read_info(), folder.latest())
-    target = run_dir / "results.json"
+    target = folder.path / "results.json"
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_atomically(target, f"{text}\n".encode())
     return target

@@ -118,7 +118,7 @@ def together(runs: Sequence[tuple[RunInfo, Sequence[CellRecord]]]) -> tuple[RunI
     return runs[0][0].model_copy(update={"fleet": tuple(fleet.values())}), list(latest.values())
 
 
-def tiers_of_runs(runs: Sequence[Path], tiers: Path | None = None) -> TiersReport:
+def tiers_of_runs(runs: Sequence[Path | RunFolder], tiers: Path | None = None) -> TiersReport:
     """Return what the records of several run folders recommend together; ``tiers`` is a file of one's own.
 
     Raises:
@@ -136,14 +136,15 @@ def tiers_json(report: TiersReport) -> str:
     return document(report).model_dump_json(indent=1, by_alias=True) + "\n"
 
 
-def write_tiers(run_dir: Path) -> Path:
+def write_tiers(run_dir: Path | RunFolder) -> Path:
     """Write ``tiers.json`` into a run folder, whole or not at all; return where.
 
     Raises:
         ConfigError: ``run_dir`` is not a run folder, or its head cannot be read.
     """
-    target = run_dir / FILE
-    write_atomically(target, tiers_json(tiers_of_runs([run_dir])).encode())
+    folder = RunFolder.open(run_dir)
+    target = folder.path / FILE
+    write_atomically(target, tiers_json(tiers_of_runs([folder])).encode())
     return target
 
 

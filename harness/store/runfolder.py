@@ -11,6 +11,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from filelock import FileLock
@@ -73,12 +74,14 @@ class RunFolder:
         return cls(path)
 
     @classmethod
-    def open(cls, path: Path) -> RunFolder:
-        """Open a run folder that exists.
+    def open(cls, path: Path | RunFolder) -> RunFolder:
+        """Open a run folder that exists; one that is open already is returned as it is.
 
         Raises:
             ConfigError: ``path`` is not one.
         """
+        if isinstance(path, RunFolder):
+            return path
         if not (path / "run.json").is_file():
             raise ConfigError(f"{path} is not a run folder (it has no run.json)", remedy="name one below reports/")
         return cls(path)
@@ -189,6 +192,34 @@ class RunFolder:
     def relative(self, path: Path) -> str:
         """Return ``path`` as records name it: below the run folder, with a trailing slash."""
         return f"{path.relative_to(self.path).as_posix()}/"
+
+
+class ReadOnce(RunFolder):
+    """A run folder that changes no more, read once and kept in memory: for whoever makes several things of it."""
+
+    @cached_property
+    def _info(self) -> RunInfo:
+        return super().read_info()
+
+    @cached_property
+    def _records(self) -> tuple[CellRecord, ...]:
+        return tuple(super().records())
+
+    @cached_property
+    def _latest(self) -> list[CellRecord]:
+        return latest_of(self._records)
+
+    def read_info(self) -> RunInfo:
+        """Return the head as it was when it was first asked for."""
+        return self._info
+
+    def records(self) -> Iterator[CellRecord]:
+        """Yield the records that there were when they were first asked for."""
+        return iter(self._records)
+
+    def latest(self) -> list[CellRecord]:
+        """Return the attempts that count among :meth:`records`."""
+        return list(self._latest)
 
 
 def latest_of(records: Iterable[CellRecord]) -> list[CellRecord]:

@@ -14,7 +14,7 @@ from harness.commands import diff_sides
 from harness.core.errors import ConfigError
 from harness.triage.side import of_facts
 
-SAMPLE = str(Path(__file__).parents[3] / "reports" / "sample")
+SAMPLE = str(Path(__file__).parents[2] / "data" / "two_phones_run")
 OK, MISSING = "e32d29", "58e5a6"
 
 

@@ -15,7 +15,7 @@ from harness.core.errors import ConfigError, FarmError
 from harness.core.reasons import Reason
 from harness.store import runfolder
 from harness.store.head import Resumption, RunInfo
-from harness.store.runfolder import RunFolder, write_atomically
+from harness.store.runfolder import ReadOnce, RunFolder, write_atomically
 from harness.store.schema import CellRecord
 
 Values = Callable[..., dict[str, Any]]
@@ -318,3 +318,15 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     assert file.read_bytes() == b"old"
     write_atomically(file, b"new")
     assert file.read_bytes() == b"new"
+
+
+def test_a_folder_that_is_read_once_stays_as_it_was(folder: RunFolder, record: Make) -> None:
+    folder.write_info(INFO)
+    first, second = record(attempt=1), record(attempt=2)
+    folder.append(first)
+    once = ReadOnce(folder.path)
+    assert (list(once.records()), once.latest(), once.read_info()) == ([first], [first], INFO)
+    folder.append(second)
+    assert (list(once.records()), once.latest()) == ([first], [first])
+    assert folder.latest() == [second]
+    assert RunFolder.open(once) is once

@@ -31,7 +31,7 @@ FACTS: dict[str, Any] = {
     "vulkan": "", "gpu": "Toy GPU 7", "driver": "V@0530.1",
     "battery": {"level_pct": 90, "temp_c": 28.0, "plugged": "usb", "nulls": {}}, "nulls": {},
 }  # fmt: skip
-SAMPLE = Path(__file__).parents[3] / "reports" / "sample"
+SAMPLE = Path(__file__).parents[2] / "data" / "two_phones_run"
 
 
 def phone(name: str = "toy", **over: Any) -> Side:
