@@ -81,7 +81,7 @@ def _page_of(folder: RunFolder, raw_base: str) -> bytes:
 
 @contextmanager
 def no_garbage() -> Iterator[None]:
-    """Spare the garbage collector records that all stay: looking through a hundred thousand takes longer than reading."""
+    """Spare the garbage collector a hundred thousand records that stay: looking through them takes its time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
