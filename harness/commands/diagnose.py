@@ -32,10 +32,11 @@ class Live:
         """Something happens in it."""
         if what != self._last:
             self._last = what
-            self._show(f"… {self._rung}: {what}")
+            self._show(f"… {self._rung}: {what}" if self._rung else f"… {what}")
 
     def over(self, tell_how: Callable[[], None]) -> None:
-        """It is over, and is told of by a line that stays."""
+        """It is over, and is told of by a line that stays. What happens then belongs to no rung."""
+        self._rung = ""
         self.clear()
         tell_how()
 

@@ -49,8 +49,10 @@ def test_a_line_for_each_new_thing_where_there_is_no_terminal(capsys: pytest.Cap
     live.say("preparing")
     live.say("running")
     live.over(lambda: None)
+    live.say("trying 1 thread")
     assert capsys.readouterr().err.splitlines() == [
         "… load: the engine loads the model",
         "… load: preparing",
         "… load: running",
+        "… trying 1 thread",
     ]
