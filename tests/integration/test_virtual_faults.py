@@ -162,7 +162,7 @@ def test_a_reboot_mid_run_ends_all_processes_and_brings_a_new_boot_id(phone: Pho
         assert run.stdout.readline() == b"up\n"
         if how == "fault":
             phone.control.inject("reboot=0.3")
-            assert phone.listed() is None
+            assert phone.listed() in (None, "offline"), "adb may not have noticed yet that nobody answers"
         else:
             assert phone("reboot").returncode == 0
         assert run.wait(10) != 0

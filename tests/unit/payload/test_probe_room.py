@@ -43,7 +43,8 @@ def test_the_end_is_there_although_the_disk_is_full(namespace: list[str], probe:
     assert log.end is not None
     assert (log.end.why, log.end.exit_code, log.end.file_error) == ("exit", 3, "ENOSPC")
     assert log.torn == b""
-    assert log.stdout.startswith(b"full\n")
+    # The word is there unless it came in one piece with more than there was room for.
+    assert set(log.stdout.removeprefix(b"full\n")) == {0}
     assert len(log.stdout) < 400_000
 
 
