@@ -12,6 +12,7 @@ from typing import Any
 import harness
 from harness.bench.context import RunContext
 from harness.bench.leave import leave_as_found
+from harness.bench.member import member_of
 from harness.bench.phone import ConnectedPhone, Terms, claim
 from harness.bench.session import PhoneSession
 from harness.core.errors import ConfigError, FarmError
@@ -21,7 +22,6 @@ from harness.fleet.meeting import meet_phone
 from harness.fleet.opening import Fleet
 from harness.fleet.states import Why
 from harness.lab.intake import Answer, Intake
-from harness.lab.member import member_of
 from harness.lab.order import Announcement, Ended, Item, News, Order
 from harness.lab.parcel import CHUNK_BYTES, Parcel
 from harness.lab.spool import Spool

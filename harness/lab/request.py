@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from harness.bench.context import cell_config, cell_id_of
 from harness.bench.target import target_of_member
-from harness.core.errors import ConfigError
 from harness.lab.matching import Wanted
-from harness.payload.bundle import Bundle, best_bundle, default_bundle, read_bundle
-from harness.payload.bundles_place import find_bundle, imported_bundles
-from harness.payload.models import ModelFolder, find_model, read_model
+from harness.payload.bundle import Bundle, best_bundle
+from harness.payload.chosen import bundle_source, bundles_of, model_sources, models_of
+from harness.payload.models import ModelFolder
 from harness.plan.golden import with_golden
 from harness.plan.load import find_plan, load_plan, make_plan
 from harness.plan.matrix import PlannedCell, cells_of
@@ -41,16 +39,12 @@ class Request:
     @property
     def model_sources(self) -> dict[str, Source]:
         """The models as a run's head holds them, by the plan's names."""
-        return {
-            name: Source(name=model.name, hash=model.folder.hash, folder=str(model.folder.root))
-            for name, model in self.models.items()
-        }
+        return model_sources(self.models)
 
     @property
     def bundle_source(self) -> Source:
         """The bundle as a run's head holds it."""
-        first = self.bundles[0]
-        return Source(name=first.manifest.name, hash=first.hash, folder=str(first.folder.root.resolve()))
+        return bundle_source(self.bundles[0])
 
     def cells(self) -> list[PlannedCell]:
         """The plan's cells, the most wanted first."""
@@ -109,33 +103,4 @@ def read_request(
     else:
         read = load_plan(find_plan(name), overrides)
     read = with_golden(read, golden)
-    sources: Mapping[str, Source] = head.models if head is not None and not models else {}
-    found = {wanted: read_model(_model_path(wanted, sources.get(wanted))) for wanted in read.models}
-    if len({model.folder.hash for model in found.values()}) < len(found):
-        raise ConfigError("two of the models are the same files", remedy="name each model once")
-    return Request(name, read, found, _bundles(bundle, head, read))
-
-
-def _model_path(wanted: str, source: Source | None) -> Path:
-    there = Path(source.folder) if source is not None else None
-    return there if there is not None and there.is_dir() else find_model(wanted)
-
-
-def _bundles(given: str | None, head: RunInfo | None, plan: Plan) -> tuple[Bundle, ...]:
-    """Return the bundle that was named, else that of the run, else our own and all imported ones."""
-    ours = default_bundle()
-    of_run = Path(head.bundle.folder) if head is not None and head.bundle is not None else None
-    if given:
-        found = [read_bundle(find_bundle(given))]
-    elif of_run is not None and of_run.is_dir() and of_run.resolve() != ours.folder.root.resolve():
-        found = [read_bundle(of_run)]
-    else:
-        found = [ours, *imported_bundles()]
-    if plan.runner == "auto":
-        return tuple(found)
-    if given or len(found) == 1:
-        return tuple(bundle.with_runner(plan.runner) for bundle in found)
-    able = tuple(bundle.with_runner(plan.runner) for bundle in found if plan.runner in bundle.manifest.runners)
-    if not able:
-        raise ConfigError(f"no device binaries here have {plan.runner}", remedy="run: mnn-farm bins import PATH")
-    return able
+    return Request(name, read, models_of(read, head if not models else None), bundles_of(bundle, head, read))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,12 +14,13 @@ import pytest
 from harness.core.errors import ConfigError
 from harness.payload.bundle import Bundle, best_bundle
 from harness.payload.bundle_manifest import Target
-from harness.payload.models import ModelFolder, find_model, read_model
+from harness.payload.chosen import bundle_source, bundles_of, model_sources, models_of
+from harness.payload.models import ModelFolder
 from harness.plan.golden import golden_names, with_golden
 from harness.plan.known import KNOWN_FILE, Known
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
 from harness.plan.model import Plan, plan_options
-from harness.plugin.bundles import DEFAULT_ROUNDS, TwoBuilds, bundles_of, two_builds_of
+from harness.plugin.bundles import DEFAULT_ROUNDS, TwoBuilds, two_builds_of
 from harness.plugin.compared import read_against, read_known
 from harness.plugin.timebox import stop_at
 from harness.store.head import RunInfo, SecondBuild, Source
@@ -205,20 +206,17 @@ class Request:
     @property
     def model_sources(self) -> dict[str, Source]:
         """The models as a run's head holds them, by the plan's names."""
-        return {
-            name: Source(name=model.name, hash=model.folder.hash, folder=str(model.folder.root))
-            for name, model in self.models.items()
-        }
+        return model_sources(self.models)
 
     @property
     def bundle_source(self) -> Source:
         """The bundle as a run's head holds it."""
-        return _source(self.bundle)
+        return bundle_source(self.bundle)
 
     @property
     def second_build(self) -> SecondBuild | None:
         """What takes turns with it, as a run's head holds it."""
-        return None if self.ab is None else SecondBuild(bundle=_source(self.ab.b), rounds=self.ab.rounds)
+        return None if self.ab is None else SecondBuild(bundle=bundle_source(self.ab.b), rounds=self.ab.rounds)
 
     @property
     def builds(self) -> int:
@@ -274,11 +272,7 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
     else:
         plan = load_plan(find_plan(name), overrides)
     plan = with_golden(plan, config.getoption("golden"))
-    sources: Mapping[str, Source] = head.models if head is not None and not given else {}
-    models = {wanted: read_model(_model_path(wanted, sources.get(wanted))) for wanted in plan.models}
-    hashes = [model.folder.hash for model in models.values()]
-    if len(set(hashes)) < len(hashes):
-        raise ConfigError("two of the models are the same files", remedy="name each model once")
+    models = models_of(plan, head if not given else None)
     if config.getoption("bundle") and (config.getoption("ab") or (head is not None and head.ab is not None)):
         raise ConfigError("--ab and --bundle: --ab names both builds", remedy="leave out --bundle")
     ab = two_builds_of(config.getoption("ab"), config.getoption("ab_rounds"), head, plan)
@@ -295,16 +289,6 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
         known=read_known(config),
         ab=ab,
     )
-
-
-def _source(bundle: Bundle) -> Source:
-    return Source(name=bundle.manifest.name, hash=bundle.hash, folder=str(bundle.folder.root.resolve()))
-
-
-def _model_path(wanted: str, source: Source | None) -> Path:
-    """Return where the run had it, if that is still there: names that are paths depend on the working folder."""
-    there = Path(source.folder) if source is not None else None
-    return there if there is not None and there.is_dir() else find_model(wanted)
 
 
 def _seconds(flag: str, text: str | None) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import harness
+from harness.bench.member import member_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.target import target_of_member
 from harness.core.ids import iso, utc_now
@@ -13,7 +14,7 @@ from harness.fleet.opening import Fleet
 from harness.plan.load import make_plan
 from harness.plan.matrix import cells_of
 from harness.plugin.options import PLAN_OF_RUN, Again, Request
-from harness.plugin.run import BoundCell, Run, bind_cells, cell_ids, context_of, member_of
+from harness.plugin.run import BoundCell, Run, bind_cells, cell_ids, context_of
 from harness.report.ab import Pair, pairs_of
 from harness.report.text import plural
 from harness.store.head import FleetMember, LeftOut, Resumption, RunInfo

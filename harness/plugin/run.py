@@ -16,6 +16,7 @@ from typing import Any
 import harness
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.estimate import estimate_s
+from harness.bench.member import member_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.support import ruled_out
 from harness.bench.target import target_of
@@ -29,7 +30,7 @@ from harness.plugin.options import Request
 from harness.report.ab import pairs_of
 from harness.report.news_against import LAST, Against, Baseline, baseline_of, find_against
 from harness.report.text import distinct
-from harness.store.head import FleetMember, RunInfo
+from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
@@ -203,18 +204,6 @@ def _bind(request: Request, phone: ConnectedPhone, bundle: Bundle, cell: Planned
         cell_id,
     )
     return BoundCell(phone.name, cell, cell_id, name)
-
-
-def member_of(phone: ConnectedPhone) -> FleetMember:
-    """Return a phone as a run's head holds it."""
-    return FleetMember(
-        phone=phone.info,
-        provider=phone.endpoint.provider,
-        facts=phone.facts.as_dict(),
-        nulls={**phone.nulls, **phone.facts.nulls},
-        shares_cpu=bool(phone.endpoint.contention_group),
-        tier_because=phone.placement.because,
-    )
 
 
 def default_run_dir(root: Path, run_id: str) -> Path:

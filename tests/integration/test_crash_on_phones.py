@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from harness.bench.context import RunContext
 from harness.bench.leave import leave_as_found
+from harness.bench.member import member_of
 from harness.bench.phone import ConnectedPhone, connect
 from harness.bench.session import PhoneSession
 from harness.cli import app
@@ -30,7 +31,6 @@ from harness.payload.probe_events import Event, Output
 from harness.plan.load import load_plan
 from harness.plan.matrix import cells_of
 from harness.plan.tiers import load_tier_rules
-from harness.plugin.run import member_of
 from harness.report.besides import known_cause
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder

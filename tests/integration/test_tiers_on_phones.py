@@ -20,6 +20,7 @@ import pytest
 
 from harness.bench.context import RunContext
 from harness.bench.leave import leave_as_found
+from harness.bench.member import member_of
 from harness.bench.phone import ConnectedPhone, connect
 from harness.bench.session import PhoneSession
 from harness.core.provider import Endpoint
@@ -30,7 +31,6 @@ from harness.plan.golden import with_golden
 from harness.plan.load import load_plan
 from harness.plan.matrix import cells_of
 from harness.plan.tiers import load_tier_rules
-from harness.plugin.run import member_of
 from harness.report.tiers import tiers_json, tiers_of_runs
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder

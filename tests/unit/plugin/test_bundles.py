@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import ConfigError
+from harness.payload import chosen as module
 from harness.payload.bundle import default_bundle
+from harness.payload.chosen import bundles_of
 from harness.plan.model import Plan
-from harness.plugin import bundles as module
-from harness.plugin.bundles import bundles_of, two_builds_of
+from harness.plugin.bundles import two_builds_of
 from harness.store.head import RunInfo, SecondBuild, Source
 
 TOOLS = """schema = 1

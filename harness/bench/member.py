@@ -13,4 +13,6 @@ def member_of(phone: ConnectedPhone) -> FleetMember:
         provider=phone.endpoint.provider,
         facts=phone.facts.as_dict(),
         nulls={**phone.nulls, **phone.facts.nulls},
+        shares_cpu=bool(phone.endpoint.contention_group),
+        tier_because=phone.placement.because,
     )
