@@ -133,6 +133,7 @@ class Transport:
         self._version = packets.VERSION
         self._token: bytes | None = None
         self._offered_key = ""
+        self._kills_all = False
 
     def send(self, command: int, arg0: int, arg1: int, payload: Buffer = b"") -> None:
         """Queue a packet. The queue is bounded, because a stream has one unacknowledged packet at most."""
@@ -157,7 +158,7 @@ class Transport:
             for stream in list(self._streams.values()):
                 stream.hang_up()
             self._socket.close()
-            if self._link.now.detached_die:
+            if self._kills_all or self._link.now.detached_die:
                 with contextlib.suppress(ProcessLookupError):  # nothing runs
                     os.kill(-1, signal.SIGKILL)  # all but process 1 and adbd itself
         await asyncio.gather(*self._services)
@@ -190,7 +191,10 @@ class Transport:
             self._shut_down()
 
     def drop(self) -> None:
-        """End the connection; what was queued is lost."""
+        """End the connection; what was queued is lost. What its end does is settled now: it may be noticed only after
+        the phone was healed.
+        """
+        self._kills_all = self._link.now.detached_die
         self._outbox.clear()
         self._shut_down()
 
