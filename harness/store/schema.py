@@ -7,19 +7,13 @@ when nothing in it is known (``metrics``). Readers ignore fields they do not kno
 
 from __future__ import annotations
 
-from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, model_validator
 
 from harness.core.reasons import Fault, Reason, Verdict
 from harness.store.frozen import Frozen
+from harness.store.nulls import unexplained_nulls
 
 SCHEMA = 1
 
@@ -51,13 +45,20 @@ class PhoneInfo(Frozen):
 
 
 class ModelInfo(Frozen):
-    """Which model folder it was; ``hash`` covers every file in it, ``pinned`` says that it was held against its pin."""
+    """Which model folder it was; ``hash`` covers every file in it, ``pinned`` says that it was held against its pin.
+
+    Of a model that came from ONNX only: ``stored`` is how its weights are stored (``fp32``, ``fp16``, ``int8``,
+    ``int4``, ``int8-calibrated``) and ``source`` the SHA-256 of the model it was converted from, which its variants
+    share.
+    """
 
     name: str
     hash: str
     weight_bytes: int
     quant_bits: int | None
     pinned: bool = False
+    stored: str | None = None
+    source: str | None = None
 
 
 class BundleInfo(Frozen):
@@ -77,7 +78,7 @@ class CellConfig(Frozen):
     """Everything that was asked of the engine. Hashed into the cell id, so each field changes what is measured.
 
     Fields that later versions added (:data:`LATER_CONFIG`) count only where they are not at their default, so that a
-    cell keeps its id.
+    cell keeps its id. Of a ``tensor`` cell ``prompt_hash`` covers its inputs, and the three token counts are 0.
     """
 
     kind: Literal["burst", "sustained", "tensor"]
@@ -111,13 +112,14 @@ class BackendProof(Frozen):
 
 
 class Latency(Frozen):
-    """Milliseconds; ``p90`` needs 20 samples."""
+    """Milliseconds; ``p90`` needs 20 samples, ``p99`` (of tensor cells) 200."""
 
     p50: float
     p90: float | None
     min: float
     max: float
     n: int
+    p99: float | None = None
 
 
 class Speed(Frozen):
@@ -151,6 +153,8 @@ class Metrics(Frozen):
     ``reload_growth_bytes`` each further load, ``gpu_counter`` where ``peak_gpu_bytes`` was read. ``roofline_ratio`` is
     the share of ``bandwidth_gb_per_s`` (10^9 bytes) that decoding reached, ``killed_apps`` how many other apps the
     phone killed for memory meanwhile.
+
+    ``latency_ms`` is that of a tensor cell: from inputs handed to the engine to outputs in the program's memory.
     """
 
     load_cold_ms: float | None
@@ -174,6 +178,7 @@ class Metrics(Frozen):
     gpu_counter: str | None = None
     bandwidth_gb_per_s: float | None = None
     killed_apps: int | None = None
+    latency_ms: Latency | None = None
 
 
 class CurvePoint(Frozen):
@@ -218,6 +223,41 @@ class Answer(Frozen):
     right: bool
 
 
+class TensorKept(Frozen):
+    """One output of a tensor cell against the reference, over all samples (see :mod:`harness.payload.accuracy`).
+
+    ``agreeing`` is the share of elements within ``TensorOutput.tolerance``; errors are absolute; ``same_top1`` is the
+    share of samples that decide the same everywhere, ``same_positions`` that of all decisions, where there are any.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    agreeing: float | None
+    max_error: float | None
+    mean_error: float | None
+    cosine_mean: float | None
+    cosine_min: float | None
+    same_top1: float | None
+    same_positions: float | None
+
+
+class TensorOutput(Frozen):
+    """What came out of a tensor cell: ``outputs`` against ``reference``.
+
+    There were ``samples``, of which ``failed`` could not be compared.
+    ``held_to`` says in words what was demanded (every element within ``tolerance``, or the accuracy that such weights
+    and such a precision keep when nothing is wrong), ``real_inputs`` whether the samples were given or random.
+    """
+
+    reference: str
+    samples: int
+    failed: int
+    tolerance: float
+    held_to: str
+    real_inputs: bool
+    outputs: tuple[TensorKept, ...]
+
+
 class Output(Frozen):
     """What came out. ``text`` is the answer to the plan's first question, else the first timed generation.
 
@@ -239,12 +279,14 @@ class Output(Frozen):
     golden_ci95: tuple[float, float] | None = None
     golden_set: str | None = None
     first_logits: tuple[tuple[int, float], ...] | None = None
+    tensors: TensorOutput | None = None
 
 
 class Sample(Frozen):
     """One generation, raw. An ``outlier`` is marked and counts all the same; ``rss_bytes`` is held at its end.
 
-    A ``check`` was generated for its text alone, by another program of the same build.
+    A ``check`` was generated for its text alone, by another program of the same build. An inference of a tensor cell
+    has a ``latency_ms`` and no tokens.
     """
 
     kind: Literal["warmup", "timed", "answer", "check"]
@@ -258,6 +300,7 @@ class Sample(Frozen):
     engine_decode_ms: float | None = None
     outlier: bool = False
     rss_bytes: int | None = None
+    latency_ms: float | None = None
 
 
 class Finding(Frozen):
@@ -285,12 +328,6 @@ class AbBlock(Frozen):
     arm: Literal["A", "B"]
     block: int
     blocks: int
-
-
-# What may be null without a reason: it says "does not apply", not "unknown".
-_FREE_NULLS = frozenset({"reason", "fault", "planned_phone", "ab", "config.affinity", "config.duration_s"})
-# Sections whose fields are named in ``nulls`` without the section's name.
-_SECTIONS = ("phone", "model", "bundle", "adb", "backend", "metrics", "thermal", "output")
 
 
 class CellRecord(Frozen):
@@ -335,21 +372,30 @@ class CellRecord(Frozen):
                 raise ValueError("an ok record needs a backend proven by the engine or its log")
             if not self.backend.actual == self.backend.requested == self.config.backend:
                 raise ValueError("an ok record needs the backend that was asked for")
-            if self.metrics is None or self.metrics.decode_tps is None:
-                raise ValueError("an ok record needs its metrics")
-            # MNN's own tools do not tell when a prompt is submitted.
-            if self.metrics.ttft_ms is None and self.bundle.runner not in ("llm_bench", "llm_demo"):
-                raise ValueError("an ok record needs its metrics: the TTFT is missing")
+            self._has_its_figures()
         else:
             if self.reason is None or self.fault is None:
                 raise ValueError(f"a record with verdict {self.verdict.value} needs reason and fault")
             reason = Reason.from_code(self.reason)
             if (reason.verdict, reason.fault) != (self.verdict, self.fault):
                 raise ValueError(f"reason {reason.code} belongs to {reason.verdict.value}/{reason.fault.value}")
-        missing = unexplained_nulls(self)
+        missing = unexplained_nulls(self, self.nulls)
         if missing:
             raise ValueError(f"null without a reason in nulls: {', '.join(missing)}")
         return self
+
+    def _has_its_figures(self) -> None:
+        if self.config.kind == "tensor":
+            if self.metrics is None or self.metrics.latency_ms is None:
+                raise ValueError("an ok record needs its metrics: the latency is missing")
+            if self.output is None or self.output.tensors is None:
+                raise ValueError("an ok record needs its output compared")
+            return
+        if self.metrics is None or self.metrics.decode_tps is None:
+            raise ValueError("an ok record needs its metrics")
+        # MNN's own tools do not tell when a prompt is submitted.
+        if self.metrics.ttft_ms is None and self.bundle.runner not in ("llm_bench", "llm_demo"):
+            raise ValueError("an ok record needs its metrics: the TTFT is missing")
 
     @property
     def why(self) -> Reason | None:
@@ -364,55 +410,3 @@ class CellRecord(Frozen):
     def to_json_line(self) -> bytes:
         """Return the record as one line, with its newline."""
         return self.model_dump_json(by_alias=True).encode() + b"\n"
-
-
-def unexplained_nulls(record: CellRecord) -> list[str]:
-    """Return the paths of fields that are ``None`` and have no entry in ``nulls``."""
-    found: list[str] = []
-    _find_unexplained(record, "", record.nulls, found)
-    return found
-
-
-def _find_unexplained(part: BaseModel, above: str, nulls: dict[str, str], found: list[str]) -> None:
-    values = part.__dict__
-    for name, reason_at, inner in _nullable_fields(type(part), above):
-        value = values[name]
-        if value is None:
-            # A field that an older version did not know is not set, which says nothing.
-            if reason_at is not None and reason_at not in nulls and name in part.model_fields_set:
-                found.append(reason_at)
-        elif inner is not None:
-            _find_unexplained(value, inner, nulls, found)
-
-
-@cache
-def _nullable_fields(part: type[BaseModel], above: str) -> tuple[tuple[str, str | None, str | None], ...]:
-    """Return the fields of a part of a record that may be ``None`` or hold one that is: the others need no look.
-
-    Each with the key of its reason in ``nulls`` (``None``: it needs none) and, if it holds a part, what its fields'
-    paths begin with.
-    """
-    found = []
-    for name, field in part.model_fields.items():
-        if _may_hold_null(field.annotation):
-            path = above + name
-            inner = f"{path}." if any(_is_part(each) for each in _alternatives(field.annotation)) else None
-            found.append((name, None if path in _FREE_NULLS else _short(path), inner))
-    return tuple(found)
-
-
-def _may_hold_null(annotation: Any) -> bool:
-    return any(each is type(None) or _is_part(each) for each in _alternatives(annotation))
-
-
-def _is_part(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-
-
-def _short(path: str) -> str:
-    head, _, rest = path.partition(".")
-    return rest if head in _SECTIONS and rest else path

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.store import runfolder
+from harness.store.nulls import unexplained_nulls
 from harness.store.runfolder import latest_of
-from harness.store.schema import unexplained_nulls
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_a_null_is_missed_wherever_it_stands(make: ModuleType) -> None:
     metrics = record.metrics.model_copy(update={"decode_tps": speed, "peak_rss_bytes": None})
     phone = record.phone.model_copy(update={"soc": None})
     spoilt = record.model_copy(update={"metrics": metrics, "phone": phone})
-    assert unexplained_nulls(spoilt) == ["soc", "decode_tps.ci95", "peak_rss_bytes"]
+    assert unexplained_nulls(spoilt, spoilt.nulls) == ["soc", "decode_tps.ci95", "peak_rss_bytes"]
 
 
 def test_the_last_attempt_counts_unless_it_never_began(make: ModuleType) -> None:
