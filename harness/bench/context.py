@@ -12,6 +12,7 @@ from harness.bench.target import target_of
 from harness.core.ids import content_id
 from harness.payload.bundle import Bundle, best_bundle
 from harness.payload.models import ModelFolder
+from harness.payload.push_slots import DEFAULT_SLOTS
 from harness.phone.facts import Facts
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
@@ -24,7 +25,7 @@ class RunContext:
     """What all phones of a run have in common. It crosses process borders.
 
     A phone on which ``bundle`` cannot run gets the first of ``more_bundles`` that can. ``ab`` is the build that
-    takes turns with ``bundle``, if one does.
+    takes turns with ``bundle``, if one does. ``push_slots`` is to how many phones of a USB hub is sent at a time.
     """
 
     run_id: str
@@ -34,6 +35,7 @@ class RunContext:
     models: dict[str, ModelFolder]
     more_bundles: tuple[Bundle, ...] = ()
     ab: Bundle | None = None
+    push_slots: int = DEFAULT_SLOTS
 
     def bundle_for(self, facts: Facts, cell: PlannedCell) -> Bundle:
         """Return the bundle that a phone gets for a cell: the one whose turn it is, else the first that runs on it."""

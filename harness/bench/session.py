@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness.adb.transport import AdbTransport
 from harness.bench.account import Account
 from harness.bench.attempt import Attempt, Say
 from harness.bench.bandwidth import Bandwidth, measure_bandwidth
@@ -24,6 +25,7 @@ from harness.core.ids import utc_now
 from harness.core.reasons import Fault, Reason, Verdict
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe_events import Event
+from harness.payload.push_slots import PushSlots, link_of
 from harness.payload.store import Stored, ensure_on_phone
 from harness.phone.battery import Battery
 from harness.phone.charge import charge_gate, read_battery
@@ -263,6 +265,13 @@ class PhoneSession:
             self._bandwidth = self._bandwidth.or_better(measure_bandwidth(self.phone.probe, self.phone.facts))
         return self._bandwidth
 
+    @property
+    def _slots(self) -> PushSlots | None:
+        """The push slots of the link to the phone; what is not on adb shares none with others."""
+        phone = self.phone
+        on_adb = isinstance(phone.transport, AdbTransport)
+        return PushSlots(link_of(phone.endpoint), self.context.push_slots) if on_adb else None
+
     def bring(self, kind: str, payload: PayloadFolder, label: str) -> str:
         """Bring a payload to the phone, once per session, and return its folder there; see ``ensure_on_phone``.
 
@@ -281,6 +290,7 @@ class PhoneSession:
                 in_use=in_use,
                 say=self.say,
                 trust=key not in self._doubted,
+                slots=self._slots,
             )
         return self._stored[key].path
 

@@ -57,6 +57,12 @@ def host(
     tls: Tls = None,
     port: Annotated[int, typer.Option(help="The scheduler connects here (default: any free port).", min=0)] = 0,
     name: Annotated[str, typer.Option(help="What this host is called (default: the computer's name).")] = "",
+    max_parallel: Annotated[
+        int | None, typer.Option(metavar="N", help="Measure on at most N phones at a time (default: all).", min=1)
+    ] = None,
+    push_slots: Annotated[
+        int, typer.Option(metavar="N", help="Send to at most N phones of one USB hub at a time.", min=1)
+    ] = 1,
 ) -> None:
     """Serve this computer's phones to the lab until Ctrl-C or SIGTERM; then leave them as they were found.
 
@@ -80,7 +86,10 @@ def host(
             tell(f"{left.name} was left out: {left.reason}{f' ({left.remedy})' if left.remedy else ''}")
         if not fleet.phones:
             raise ConfigError("no phone of this host can be used", remedy="look at: mnn-farm devices")
-        serve(address, Host(name or platform.node(), fleet, cache_dir("lab")), tell, port)
+        lab_host = Host(
+            name or platform.node(), fleet, cache_dir("lab"), max_parallel=max_parallel, push_slots=push_slots
+        )
+        serve(address, lab_host, tell, port)
     finally:
         fleet.close()
 

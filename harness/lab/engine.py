@@ -132,7 +132,7 @@ async def _serve(address: Address, host: Host, say: Callable[[str], None], port:
     end = _end_on_signals()
     worker = Worker(
         str(address),
-        nthreads=max(1, len(host.phone_ids)),
+        nthreads=host.places,
         resources={resource_of(phone_id): 1 for phone_id in host.phone_ids},
         security=address.security(),
         name=f"{host.name}-{secrets.token_hex(3)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from harness.lab.intake import Answer, Intake
 from harness.lab.order import Announcement, Ended, Item, News, Order
 from harness.lab.parcel import CHUNK_BYTES, Parcel
 from harness.lab.spool import Spool
+from harness.payload.push_slots import DEFAULT_SLOTS
 from harness.plan.tiers import load_tier_rules
 
 # A controller that asks for no news for so long is gone: the cell in flight is finished, no other is begun.
@@ -51,8 +52,19 @@ class Running:
 class Host:
     """All that a host does. Every method may be called by any thread."""
 
-    def __init__(self, name: str, fleet: Fleet, store: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        fleet: Fleet,
+        store: Path,
+        *,
+        max_parallel: int | None = None,
+        push_slots: int = DEFAULT_SLOTS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name = name
+        self._max_parallel = max_parallel
+        self._push_slots = push_slots
         self._fleet = fleet
         self._phones = {phone.identity.id: phone for phone in fleet.phones}
         self._spools = store / "spool"
@@ -73,6 +85,11 @@ class Host:
     def phone_ids(self) -> list[str]:
         """Ids of the phones that can be used here."""
         return list(self._phones)
+
+    @property
+    def places(self) -> int:
+        """On how many phones is measured at a time."""
+        return max(1, min(len(self._phones), self._max_parallel or len(self._phones)))
 
     def announcement(self) -> Announcement:
         """Return what the scheduler is told."""
@@ -256,7 +273,7 @@ class Host:
         if missing:
             raise ConfigError(f"host {self.name} lacks a payload ({missing[0][:12]})", remedy="run again with --resume")
         spool = self._kept[order.id] = Spool.create(self._spools, order)
-        context = order.context(spool.path, places)
+        context = replace(order.context(spool.path, places), push_slots=self._push_slots)
         if context.bundle.hash != order.bundle_hash:
             raise ConfigError(
                 f"host {self.name} would build other binaries of bundle {order.bundle.manifest.name}",

@@ -70,6 +70,7 @@ class Push:
         make_room: is told how many bytes are to come and how many the phone has free, if it tells; removes what may go
             and returns how many bytes that were.
         say: told how it goes on.
+        may_send: asked before the first byte is sent; where there is none to send it is not asked.
         sent_bytes: what was sent until now, however it ended.
         begun: the folder is ours; before that another push may be in it.
     """
@@ -82,6 +83,7 @@ class Push:
     label: str
     make_room: Callable[[int, int | None], int]
     say: Callable[[str], None]
+    may_send: Callable[[], bool] = lambda: True
     sent_bytes: int = 0
     begun: bool = False
     _there: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -90,8 +92,10 @@ class Push:
     _count: int = 0
     _ended: bool = False
 
-    def run(self, deadline: Deadline) -> dict[str, tuple[int, str]]:
+    def run(self, deadline: Deadline) -> dict[str, tuple[int, str]] | None:
         """Push, and return size and SHA-256 of every file as it lies on the phone now.
+
+        ``None``: there is something to send, which may not be sent now. The phone has what it had.
 
         Raises:
             TransferError: refused; reason ``no_space`` with figures when it is known before that it does not fit.
@@ -102,7 +106,9 @@ class Push:
         with self.transport.converse(argv, deadline=deadline) as talk:
             found, ready = self._what_is_there(talk)
             beginning = begin(self.payload, found, _sha256_of_start(self.payload))
-            self._check_room(beginning, ready)
+            if self._check_room(beginning, ready) and not self.may_send():
+                self._end(talk)
+                return None
             pace = Pace(self.label, self.payload.size, beginning.kept_bytes, self.say)
             for name in beginning.drop:
                 talk.say(order_drop(name))
@@ -119,10 +125,15 @@ class Push:
                 arrived=lambda item: self._arrived(talk, item),
             )
             self._go_on(talk)
-            talk.say(order_end())
-            while not self._ended:
-                self._hear(talk, wait=True)
+            self._end(talk)
         return self._there
+
+    def _end(self, talk: Conversation) -> None:
+        """Have the probe end in order, so that it is gone when the next comes."""
+        self._ended = False
+        talk.say(order_end())
+        while not self._ended:
+            self._hear(talk, wait=True)
 
     def _what_is_there(self, talk: Conversation) -> tuple[list[HashLine], Ready]:
         found: list[HashLine] = []
@@ -134,11 +145,16 @@ class Push:
                     self.begun = True
                     return found, answer
 
-    def _check_room(self, beginning: Beginning, ready: Ready) -> None:
+    def _check_room(self, beginning: Beginning, ready: Ready) -> int:
+        """Make room for what is to be sent, and return how many bytes that are.
+
+        Raises:
+            TransferError: there is not enough (reason ``no_space``).
+        """
         wanted = sum(_data_bytes(self.payload, one) for one in beginning.files)
         freed = self.make_room(wanted, ready.free_bytes)
         if not wanted or ready.free_bytes is None or wanted + MARGIN_BYTES <= ready.free_bytes + freed:
-            return
+            return wanted
         raise TransferError(
             self.transport.name,
             self.folder,

@@ -30,6 +30,7 @@ from harness.payload.folder import PayloadFile, PayloadFolder
 from harness.payload.hashes import sha256_of
 from harness.payload.probe import Probe
 from harness.payload.push import Push
+from harness.payload.push_slots import PushSlots
 from harness.payload.room import make_room, mark_used
 
 # Enough of the hash that two payloads never share a folder, short enough for people.
@@ -76,6 +77,7 @@ def ensure_on_phone(
     in_use: Collection[str] = (),
     say: Callable[[str], None] = lambda _: None,
     trust: bool = True,
+    slots: PushSlots | None = None,
 ) -> Stored:
     """Make sure that ``payload`` lies on the phone, whole and verified; push only what is missing.
 
@@ -90,11 +92,13 @@ def ensure_on_phone(
         in_use: hashes of other payloads that have to stay.
         say: told what happens, for the live display.
         trust: let stamps count; see above.
+        slots: those of the link to the phone, one of which is held while bytes are sent; ``None`` is no limit.
 
     Raises:
         TransferError: refused, too large for the phone (``no_space``), or different after two pushes, be it that the
             storage or the cable is bad or that a file was changed here (``payload_corrupt``).
         ConfigError: a local file cannot be read.
+        FarmError: others kept the link busy for too long (reason ``busy``).
         PhoneError: the phone or the connection failed. What was sent until then need not be sent again.
     """
     log = phone_logger(__name__, transport.name)
@@ -122,7 +126,7 @@ def ensure_on_phone(
             lambda wanted, free: make_room(transport, wanted, free, in_use, payload.hash[:_NAME_DIGITS]),
             say,
         )
-        differing = _differing(_run(push), payload)
+        differing = _differing(_run_in_slot(push, slots), payload)
         sent += push.sent_bytes
         if not differing:
             _rename(transport, places)
@@ -133,7 +137,20 @@ def ensure_on_phone(
     raise TransferError(transport.name, places.final, _blame(payload, differing, label), reason=Reason.PAYLOAD_CORRUPT)
 
 
-def _run(push: Push) -> dict[str, tuple[int, str]]:
+def _run_in_slot(push: Push, slots: PushSlots | None) -> dict[str, tuple[int, str]]:
+    """Push when a slot is free. Waiting for one keeps no connection open, and uses up none of a push's own time."""
+    if slots is None:
+        return _run(push) or {}
+    with slots.one(push.transport.name, push.label, push.say) as slot:
+        push.may_send = slot.take_now
+        there = _run(push)
+        if there is None:
+            slot.wait()
+            there = _run(push)
+    return there or {}
+
+
+def _run(push: Push) -> dict[str, tuple[int, str]] | None:
     what = f"pushing {push.label}"
     deadline = Deadline(_LEAST_S + push.payload.size / SLOWEST_PUSH_BYTES_PER_S, what, push.transport.name)
     log = phone_logger(__name__, push.transport.name)

@@ -127,7 +127,7 @@ def _prepare(config: pytest.Config) -> int | None:
     _point_at_device_tests(config)
     # Skipped cells have their line and reason in our own table.
     config.option.reportchars = config.option.reportchars.replace("s", "")
-    _set_up_workers(config, len(run.busy_phones))
+    _set_up_workers(config, run.places)
     return None
 
 
@@ -143,15 +143,15 @@ def _point_at_device_tests(config: pytest.Config) -> None:
         config.args = [str(data_root() / "tests" / "device")]
 
 
-def _set_up_workers(config: pytest.Config, phones: int) -> None:
-    """Ask pytest-xdist for one worker a phone; ``-n 0`` and ``--pdb`` keep everything in this process.
+def _set_up_workers(config: pytest.Config, places: int) -> None:
+    """Ask pytest-xdist for one worker a place; ``-n 0`` and ``--pdb`` keep everything in this process.
 
     So does a run that was resumed and has nothing left to do.
     """
     option = config.option
-    alone = not phones or option.usepdb or option.collectonly or getattr(option, "numprocesses", None) == 0
+    alone = not places or option.usepdb or option.collectonly or getattr(option, "numprocesses", None) == 0
     if not alone:
-        option.tx = ["popen"] * phones
+        option.tx = ["popen"] * places
         option.dist = "load"
 
 
@@ -210,10 +210,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("cell", [None], ids=["nothing-left"])
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where an earlier start left no cell to do, collect no test that takes one."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where an earlier start left no cell to do, collect no test that takes one; where phones wait, what is between."""
     worker = config.stash.get(_WORKER, None)
-    if worker is None or worker.run.cells:
+    if worker is None:
+        return
+    if worker.run.cells:
+        if worker.run.phone_after_phone and hasattr(config, "workerinput"):
+            from harness.plugin.leaving import LeavePhone
+
+            items.append(LeavePhone.of(session, worker.close))
         return
     idle = [item for item in items if "cell" in getattr(item, "fixturenames", ())]
     if idle:
@@ -286,6 +293,19 @@ def judge(record: CellRecord, missed: Sequence[Missed] = ()) -> None:
         raise CellFailure(short_message(record), long_message(record))
     if missed:
         raise slo_failure(record, missed)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Between two phones leave the first; that is no test, so nothing is reported of it."""
+    if item.config.stash.get(_WORKER, None) is None:
+        return None
+    from harness.plugin.leaving import LeavePhone
+
+    if not isinstance(item, LeavePhone):
+        return None
+    item.runtest()
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from harness.bench.lease import Keeper
 from harness.bench.session import PhoneSession
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
@@ -38,6 +39,8 @@ from harness.store.schema import CellRecord
 _NARROWEST = 100
 # A process whose pipes are closed is dead in a moment.
 _REAPED_S = 5.0
+# The outcome of a test that is no result, because it is run again; counted by pytest under this word.
+_AGAIN = "rerun"
 
 
 class Controller:
@@ -51,7 +54,9 @@ class Controller:
         self.run = run
         self._of_test = {bound.test_id: bound for bound in run.cells}
         self._follower: Follower | None = None
-        self._attempts_before = Counter(_turn(record) for record in run.folder.records())
+        self._attempts_before = Counter(run.before)
+        self._again: set[tuple[str, int]] = set()
+        self._leases: dict[str, Keeper] = {}
         self._problems: list[str] = []
         self.stopped = ""
         self._promised = promised(run.request.plan)
@@ -78,17 +83,30 @@ class Controller:
         names = [phone.name for phone in self.run.fleet.phones]
         lines = session.config.option.verbose >= 0
         self._quiet_letters = lines or self._console.is_terminal
-        self._follower = Follower(log, names, dict(total), self._console, lines=lines)
+        waiting = f"waiting for one of {plural(self.run.places, 'place')}" if self.run.phone_after_phone else "waiting"
+        self._follower = Follower(log, names, dict(total), self._console, lines=lines, waiting=waiting)
+        if self.run.phone_after_phone:
+            # Nobody else keeps up the lease on a phone that waits for its place.
+            leases = {phone.name: phone.lease for phone in self.run.fleet.phones if phone.lease is not None}
+            self._leases = {name: Keeper(leases[name]).__enter__() for name in self.run.busy_phones if name in leases}
 
-    def pytest_runtest_logstart(self) -> None:
-        """Begin to show it with the first test, when pytest has printed its header."""
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Begin to show it with the first test, when pytest has printed its header; its phone has a worker now."""
         if self._follower is not None:
             self._follower.start()
+        self._let_go(self.phone_of(nodeid))
+
+    def _let_go(self, *phones: str) -> None:
+        """Leave the leases on phones to others."""
+        for name in phones:
+            keeper = self._leases.pop(name, None)
+            if keeper is not None:
+                keeper.__exit__(None, None, None)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PhoneScheduling:
         """Deal phones to workers."""
-        return PhoneScheduling(self.run.busy_phones, self.phone_of)
+        return PhoneScheduling(self.run.places, self.phone_of)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self, node: Any) -> None:
@@ -117,7 +135,9 @@ class Controller:
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
         """A worker died in a test: its cell gets its record here, since nobody else is left to write it.
 
-        Unless it had written it: then it died before it could tell the test's outcome.
+        Unless it had written it: then it died before it could tell the test's outcome. Else the cell is run again,
+        once: what killed two workers in it would kill a third. Turns of two builds are not, since those that follow
+        have their place in a row.
         """
         if self._stopping:
             return
@@ -125,13 +145,14 @@ class Controller:
         phone = next((p for p in self.run.fleet.phones if bound is not None and p.name == bound.phone), None)
         if bound is None or phone is None:
             return
-        records = [record for record in self.run.folder.records() if _turn(record) == bound.turn]
+        records = [record for record in self.run.folder.records_of(bound.cell_id) if record.turn == bound.turn]
         if len(records) > self._attempts_before[bound.turn]:
             tell_outcome(report, records[-1], self._missed(records[-1]))
             return
         session = PhoneSession(phone, self.run.context, teller(phone.name))
+        died = _how_it_died(report.node)
         error = FarmError(
-            f"the worker process that measured this cell {_how_it_died(report.node)}",
+            f"the worker process that measured this cell {died}",
             remedy="see what ended it (the kernel's log tells of memory that ran out) and finish with --resume",
             reason=Reason.HARNESS_ERROR,
         )
@@ -140,6 +161,13 @@ class Controller:
         except FarmError as unwritten:
             report.longrepr = str(unwritten)
             self._problems.append(str(unwritten))
+            return
+        self._attempts_before[bound.turn] += 1
+        if bound.pair is None and bound.turn not in self._again:
+            self._again.add(bound.turn)
+            sched.mark_test_pending(crashitem)
+            report.outcome = _AGAIN
+            self._problems.append(f"{phone.name}: a worker {died}; the cell that it was in was run again by another")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count finished cells."""
@@ -149,6 +177,8 @@ class Controller:
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
         """Keep pytest's letters out of the live display; outcomes are still counted, failures still shown."""
+        if report.outcome == _AGAIN:
+            return _AGAIN, "", _AGAIN.upper()
         if not self._quiet_letters or (report.passed and report.when != "call"):
             return None
         category = "error" if report.failed and report.when != "call" else report.outcome
@@ -158,6 +188,7 @@ class Controller:
         """Write what is made from the records and return the run's exit status."""
         if self._follower is not None:
             self._follower.stop()
+        self._let_go(*list(self._leases))
         records = self.run.folder.latest()
         news = news_of_run(self.run, records)
         status = self._status(self._counting(), pytest_status, regressed=bool(news.regressed))
@@ -261,11 +292,6 @@ class Controller:
         if self.run.request.ab is None:
             return self.run.folder.latest()
         return counting(self.run.folder.records())
-
-
-def _turn(record: CellRecord) -> tuple[str, int]:
-    """Return what the attempts of a cell, or of a turn of it, have in common."""
-    return record.cell_id, 0 if record.ab is None else record.ab.block
 
 
 def _how_it_died(node: Any) -> str:

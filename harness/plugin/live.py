@@ -64,13 +64,22 @@ def teller(phone: str) -> Callable[[str], None]:
 class Follower:
     """Follows ``log.txt`` in a thread and shows the latest word of each phone."""
 
-    def __init__(self, path: Path, phones: list[str], total: dict[str, int], console: Console, *, lines: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        phones: list[str],
+        total: dict[str, int],
+        console: Console,
+        *,
+        lines: bool,
+        waiting: str = "waiting",
+    ) -> None:
         self._path = path
         # What an earlier start left in the file is not what phones do now.
         self._from = path.stat().st_size
         self._console = console
         self._lines = lines
-        self._now = dict.fromkeys(phones, "waiting")
+        self._now = dict.fromkeys(phones, waiting)
         self._done = dict.fromkeys(phones, 0)
         self._total = total
         self._begun = time.monotonic()

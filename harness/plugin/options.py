@@ -16,6 +16,7 @@ from harness.payload.bundle import Bundle, best_bundle
 from harness.payload.bundle_manifest import Target
 from harness.payload.chosen import bundle_source, bundles_of, model_sources, models_of
 from harness.payload.models import ModelFolder
+from harness.payload.push_slots import DEFAULT_SLOTS
 from harness.plan.golden import golden_names, with_golden
 from harness.plan.known import KNOWN_FILE, Known
 from harness.plan.load import find_plan, load_plan, make_plan, plan_names
@@ -27,6 +28,8 @@ from harness.store.head import RunInfo, SecondBuild, Source
 from harness.store.resume import Choice
 
 DEFAULT_PLAN = "quick"
+# No computer has more phones.
+_MOST = 10_000
 # How messages name the plan that a run was begun with.
 PLAN_OF_RUN = "the plan of this run (run.json)"
 # Our options that take a value, besides those made from the plan.
@@ -42,6 +45,8 @@ _WITH_VALUE = (
     "--until",
     "--budget",
     "--wait-lease",
+    "--max-parallel",
+    "--push-slots",
     "--adb",
     "--golden",
     "--against",
@@ -125,6 +130,17 @@ def add_options(parser: pytest.Parser) -> None:
         help="wait up to S seconds for a phone that somebody else is using (default: 0, it is left out)",
     )
     group.addoption(
+        "--max-parallel",
+        metavar="N",
+        help="measure on at most N phones at a time; one that is done makes room for the next (default: all at once)",
+    )
+    group.addoption(
+        "--push-slots",
+        metavar="N",
+        help="send to at most N phones of one USB hub at a time, whatever runs of this computer send "
+        f"(default: {DEFAULT_SLOTS}; see docs/push.md)",
+    )
+    group.addoption(
         "--golden",
         metavar="FILE|NAME",
         help="questions with expected patterns that judge each configuration: a TOML file of your own with [[ask]] "
@@ -180,7 +196,8 @@ class Request:
     """What the command line asks for, read and checked.
 
     ``stop_at`` is the moment after which no cell is started, ``wait_lease_s`` the patience with a phone in use,
-    ``against`` what ``--against`` says (``None``: nothing), ``known`` the known issues.
+    ``against`` what ``--against`` says (``None``: nothing), ``known`` the known issues, ``max_parallel`` on how many
+    phones is measured at a time (``None``: all), ``push_slots`` to how many of a hub is sent at a time.
     """
 
     plan_name: str
@@ -193,6 +210,8 @@ class Request:
     against: str | None = None
     known: tuple[Known, ...] = ()
     ab: TwoBuilds | None = None
+    max_parallel: int | None = None
+    push_slots: int = DEFAULT_SLOTS
 
     def bundle_for(self, target: Target) -> Bundle:
         """Return the bundle that a phone gets: the first that runs on it; of two that take turns the one called A."""
@@ -288,7 +307,17 @@ def read_request(config: pytest.Config, now: datetime, head: RunInfo | None = No
         against=read_against(config, head),
         known=read_known(config),
         ab=ab,
+        max_parallel=_count("--max-parallel", config.getoption("max_parallel")),
+        push_slots=_count("--push-slots", config.getoption("push_slots")) or DEFAULT_SLOTS,
     )
+
+
+def _count(flag: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST):
+        raise ConfigError(f"{flag} {text}: it is a whole number from 1 to {_MOST}", remedy="write it like 4")
+    return int(text)
 
 
 def _seconds(flag: str, text: str | None) -> float:

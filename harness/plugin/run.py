@@ -6,9 +6,11 @@ import os
 import pickle
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -59,7 +61,9 @@ class BoundCell:
 class WorkerRun:
     """What a worker needs: plain values that pickle.
 
-    ``stop_at`` is the moment after which no cell is started, ``baseline`` what makes a cell red by comparison.
+    ``stop_at`` is the moment after which no cell is started, ``baseline`` what makes a cell red by comparison,
+    ``before`` how many records each turn of a cell had when this start began. With ``phone_after_phone`` a worker
+    leaves a phone before it takes the next.
     """
 
     context: RunContext
@@ -68,6 +72,8 @@ class WorkerRun:
     test_paths: tuple[str, ...]
     stop_at: datetime | None = None
     baseline: Baseline = field(default_factory=Baseline)
+    before: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    phone_after_phone: bool = False
 
     def dump(self) -> bytes:
         """Return it as bytes for a worker of the same code."""
@@ -130,6 +136,21 @@ class Run:
         busy = {bound.phone for bound in self.cells}
         return [phone.name for phone in self.fleet.phones if phone.name in busy]
 
+    @property
+    def places(self) -> int:
+        """How many phones measure at a time."""
+        return min(len(self.busy_phones), self.request.max_parallel or len(self.busy_phones))
+
+    @property
+    def phone_after_phone(self) -> bool:
+        """Whether phones wait for the place of another."""
+        return self.places < len(self.busy_phones)
+
+    @cached_property
+    def before(self) -> Mapping[tuple[str, int], int]:
+        """How many records each turn of a cell had when this start began."""
+        return Counter(record.turn for record in self.folder.records())
+
     def unfinished(self, records: Iterable[CellRecord]) -> int:
         """Return how many cells of the phones that are here have no final record among ``records``.
 
@@ -144,7 +165,19 @@ class Run:
     def worker_run(self, test_paths: Sequence[str]) -> WorkerRun:
         """Return what workers need; ``test_paths`` is what they collect."""
         phones = {phone.name: phone for phone in self.fleet.phones}
-        return WorkerRun(self.context, phones, self.cells, tuple(test_paths), self.request.stop_at, self.baseline)
+        cells, names = self.cells, self.busy_phones
+        if self.phone_after_phone:
+            cells = tuple(sorted(cells, key=lambda bound: names.index(bound.phone)))
+        return WorkerRun(
+            self.context,
+            phones,
+            cells,
+            tuple(test_paths),
+            self.request.stop_at,
+            self.baseline,
+            self.before,
+            self.phone_after_phone,
+        )
 
 
 def cell_ids(request: Request, phone_id: str, target: Target, clusters: Iterable[Any] = ()) -> list[str]:
@@ -246,7 +279,16 @@ def context_of(request: Request, run_id: str, folder: RunFolder) -> RunContext:
     """Return what all phones of a run have in common."""
     where = folder.path.resolve()
     second = None if request.ab is None else request.ab.b
-    return RunContext(run_id, where, request.plan, request.bundle, request.models, request.more_bundles, second)
+    return RunContext(
+        run_id,
+        where,
+        request.plan,
+        request.bundle,
+        request.models,
+        request.more_bundles,
+        second,
+        request.push_slots,
+    )
 
 
 def command_line() -> list[str]:

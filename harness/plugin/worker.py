@@ -12,6 +12,7 @@ from harness.core.reasons import Reason
 from harness.plan.matrix import PlannedCell
 from harness.plugin.live import teller
 from harness.plugin.run import BoundCell, WorkerRun
+from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
 # The key under which a worker tells the controller why it stopped by itself.
@@ -31,13 +32,16 @@ class Worker:
         self._sessions: dict[str, PhoneSession] = {}
 
     def measure(self, bound: BoundCell) -> CellRecord:
-        """Run a cell and return its record.
+        """Run a cell and return its record; that of this very start, if it was written before and only not told.
 
         When this computer's disk is full, :attr:`stopped` says afterwards why no further cell should be begun.
 
         Raises:
             FarmError: the record could not be written.
         """
+        written = self._written(bound)
+        if written is not None:
+            return written
         session = self._session(bound.phone)
         late = too_late(bound.cell, session, self.run.stop_at, datetime.now(timezone.utc))
         try:
@@ -56,8 +60,23 @@ class Worker:
         while self._sessions:
             self._sessions.popitem()[1].close()
 
+    def _written(self, bound: BoundCell) -> CellRecord | None:
+        """Return what a worker before this one has written of a cell, if it was run in this start.
+
+        What a worker that died left is no result: its cell is run again, as a new attempt.
+        """
+        of_turn = [
+            record
+            for record in RunFolder(self.run.context.run_dir).records_of(bound.cell_id)
+            if record.turn == bound.turn
+        ]
+        new = of_turn[self.run.before.get(bound.turn, 0) :]
+        return new[-1] if new and new[-1].why is not Reason.HARNESS_ERROR else None
+
     def _session(self, name: str) -> PhoneSession:
         if name not in self._sessions:
+            if self.run.phone_after_phone:
+                self.close()
             self._sessions[name] = PhoneSession(self.run.phones[name], self.run.context, teller(name))
         return self._sessions[name]
 

@@ -165,6 +165,16 @@ class RunFolder:
             return 0
         return self.results.read_bytes().count(f'"cell_id":"{cell_id}"'.encode())
 
+    def records_of(self, cell_id: str) -> list[CellRecord]:
+        """Return the readable records of a cell in the order written, without reading the others."""
+        if not self.results.exists():
+            return []
+        named = f'"cell_id":"{cell_id}"'.encode()
+        with self.results.open("rb") as lines:
+            of_cell = [(number, line) for number, line in enumerate(lines, start=1) if named in line]
+        read = (_parse(line, f"{self.results.name}:{number}") for number, line in of_cell)
+        return [record for record in read if record is not None and record.cell_id == cell_id]
+
     def latest(self) -> list[CellRecord]:
         """Return the attempt that counts of each cell, in the order in which cells were first written.
 

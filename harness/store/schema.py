@@ -407,6 +407,11 @@ class CellRecord(Frozen):
         """Whether resuming leaves the cell alone: it is ``ok``, or the product is at fault, which no new try mends."""
         return self.fault in (None, Fault.PRODUCT)
 
+    @property
+    def turn(self) -> tuple[str, int]:
+        """What the attempts of a cell have in common: its id, and of two builds that take turns which turn it is."""
+        return self.cell_id, 0 if self.ab is None else self.ab.block
+
     def to_json_line(self) -> bytes:
         """Return the record as one line, with its newline."""
         return self.model_dump_json(by_alias=True).encode() + b"\n"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -36,7 +37,7 @@ def record_of(cell: str, reason: Reason | None) -> CellRecord:
     fault = reason.fault if reason is not None else None
     made = SimpleNamespace(
         cell_id=cell,
-        ab=None,
+        turn=(cell, 0),
         why=reason,
         reason=reason and reason.code,
         fault=fault,
@@ -53,9 +54,22 @@ def report(worker: Any = None) -> Any:
     return SimpleNamespace(node=worker or Worker(status=-9), outcome="failed", when="???", longrepr="crashed")
 
 
-def controller(*cells: str, records: list[CellRecord] | None = None) -> Controller:
+class Scheduler:
+    """What is told of tests that are to be run again."""
+
+    def __init__(self) -> None:
+        self.again: list[str] = []
+
+    def mark_test_pending(self, item: str) -> None:
+        self.again.append(item)
+
+
+def controller(*cells: str, records: list[CellRecord] | None = None, pair: str | None = None) -> Controller:
     """The controller of a run on phones a and b; cells are named ``a-1``. ``records`` is what its folder holds."""
-    bound = [SimpleNamespace(phone=name[0], cell=name, cell_id=name, test_id=name, turn=(name, 0)) for name in cells]
+    bound = [
+        SimpleNamespace(phone=name[0], cell=name, cell_id=name, test_id=name, turn=(name, 0), pair=pair)
+        for name in cells
+    ]
     run = SimpleNamespace(
         cells=bound,
         request=SimpleNamespace(plan=SimpleNamespace(slo=SimpleNamespace(judge=False))),
@@ -63,7 +77,10 @@ def controller(*cells: str, records: list[CellRecord] | None = None) -> Controll
         busy_phones=[name for name in ("a", "b") if any(cell.phone == name for cell in bound)],
         context=None,
         notes=("found this",),
-        folder=SimpleNamespace(path=None, latest=list, records=lambda: records or []),
+        before=Counter(record.turn for record in records or []),
+        folder=SimpleNamespace(
+            path=None, records_of=lambda cell: [record for record in records or [] if record.cell_id == cell]
+        ),
     )
     return Controller(cast("Any", run))
 
@@ -84,13 +101,32 @@ class Worker:
 
 
 def test_a_worker_that_dies_leaves_its_cell_to_the_controller(recorded: list[tuple[str, str]]) -> None:
-    here = controller("a-1", "b-1")
+    here, scheduler = controller("a-1", "b-1"), Scheduler()
     seen = report()
-    here.pytest_handlecrashitem("t.py::test[b-1]", seen, None)
-    here.pytest_handlecrashitem("t.py::test[c-1]", report(), None)
+    here.pytest_handlecrashitem("t.py::test[b-1]", seen, scheduler)
+    here.pytest_handlecrashitem("t.py::test[c-1]", report(), scheduler)
     assert [cell for cell, _ in recorded] == ["b-1"]
-    assert (seen.outcome, seen.when) == ("failed", "setup")
+    assert scheduler.again == ["t.py::test[b-1]"]
+    assert here.pytest_report_teststatus(seen) == ("rerun", "", "RERUN")
     assert seen.longrepr.startswith("harness_error (harness) on b")
+
+
+def test_a_cell_in_which_workers_die_is_run_again_once(recorded: list[tuple[str, str]]) -> None:
+    records: list[CellRecord] = []
+    here, scheduler = controller("a-1", records=records), Scheduler()
+    here.pytest_handlecrashitem("t.py::test[a-1]", report(), scheduler)
+    records.append(record_of("a-1", Reason.HARNESS_ERROR))  # what was written in the dead worker's place
+    seen = report()
+    here.pytest_handlecrashitem("t.py::test[a-1]", seen, scheduler)
+    assert [cell for cell, _ in recorded] == ["a-1", "a-1"]
+    assert scheduler.again == ["t.py::test[a-1]"]
+    assert (seen.outcome, seen.when) == ("failed", "setup")
+
+
+def test_a_turn_of_two_builds_is_not_run_again_out_of_its_row(recorded: list[tuple[str, str]]) -> None:
+    scheduler, seen = Scheduler(), report()
+    controller("a-1", pair="p").pytest_handlecrashitem("t.py::test[a-1]", seen, scheduler)
+    assert (scheduler.again, seen.outcome) == ([], "failed")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +140,7 @@ def test_a_worker_that_dies_leaves_its_cell_to_the_controller(recorded: list[tup
     ids=["signal", "status", "lives on", "no process of ours"],
 )
 def test_its_record_says_how_the_worker_ended(recorded: list[tuple[str, str]], worker: Any, said: str) -> None:
-    controller("a-1").pytest_handlecrashitem("t.py::test[a-1]", report(worker), None)
+    controller("a-1").pytest_handlecrashitem("t.py::test[a-1]", report(worker), Scheduler())
     [(_, text)] = recorded
     assert text.startswith(f"the worker process that measured this cell {said}: see what ended it")
 
@@ -117,7 +153,7 @@ def test_a_worker_that_dies_after_it_wrote_its_record_gets_no_second_one(
     here = controller("a-1", records=records)
     records.append(record_of("a-1", reason))
     seen = report()
-    here.pytest_handlecrashitem("t.py::test[a-1]", seen, None)
+    here.pytest_handlecrashitem("t.py::test[a-1]", seen, Scheduler())
     assert recorded == []
     assert (seen.outcome, seen.when) == outcome
 
@@ -128,7 +164,7 @@ def test_a_record_that_cannot_be_written_then_is_one_sentence(monkeypatch: pytes
 
     monkeypatch.setattr(module, "PhoneSession", lambda *_: SimpleNamespace(record_failure=full))
     seen = report()
-    controller("a-1").pytest_handlecrashitem("t.py::test[a-1]", seen, None)
+    controller("a-1").pytest_handlecrashitem("t.py::test[a-1]", seen, Scheduler())
     assert seen.longrepr == "results.jsonl cannot be written"
 
 
@@ -137,7 +173,7 @@ def test_a_worker_that_was_told_to_stop_did_not_die(recorded: list[tuple[str, st
     worker = Worker()
     here.pytest_testnodedown(worker, None)
     here.pytest_testnodedown(worker, "keyboard-interrupt")
-    here.pytest_handlecrashitem("t.py::test[a-1]", report(), None)
+    here.pytest_handlecrashitem("t.py::test[a-1]", report(), Scheduler())
     assert recorded == []
 
 
@@ -148,7 +184,7 @@ def test_when_the_run_is_stopped_every_worker_is_told(recorded: list[tuple[str, 
         here.pytest_testnodeready(worker)
     here.pytest_keyboard_interrupt()
     assert [worker.told for worker in workers] == [["end"], [], ["end"]]
-    here.pytest_handlecrashitem("t.py::test[a-1]", report(), None)
+    here.pytest_handlecrashitem("t.py::test[a-1]", report(), Scheduler())
     assert recorded == []
 
 

@@ -93,6 +93,8 @@ def test_every_value_of_ours_is_joined_and_means_nothing_without_devices() -> No
         ("--until", "until"),
         ("--budget", "budget"),
         ("--wait-lease", "wait_lease"),
+        ("--max-parallel", "max_parallel"),
+        ("--push-slots", "push_slots"),
         ("--run-dir", "run_dir"),
         ("--threads", "mnn_threads"),
     ):
@@ -164,6 +166,21 @@ def test_the_time_and_patience_of_a_run() -> None:
 def test_patience_is_a_number_of_seconds(text: str) -> None:
     with pytest.raises(ConfigError, match=f"--wait-lease {text}: it is no number of seconds"):
         read_request(config(plan="smoke", wait_lease=text), NOW)
+
+
+def test_how_many_phones_measure_and_are_sent_to_at_a_time() -> None:
+    request = read_request(config(plan="smoke"), NOW)
+    assert (request.max_parallel, request.push_slots) == (None, 1)
+    request = read_request(config(plan="smoke", max_parallel="8", push_slots="2"), NOW)
+    assert (request.max_parallel, request.push_slots) == (8, 2)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many", "2.5", "", "²", "99999"])
+@pytest.mark.parametrize("flag", ["--max-parallel", "--push-slots"])
+def test_a_number_of_phones_is_a_whole_number_above_zero(flag: str, text: str) -> None:
+    dest = flag.removeprefix("--").replace("-", "_")
+    with pytest.raises(ConfigError, match=f"{flag} {text}: it is a whole number from 1 to 10000: write it like 4"):
+        read_request(config(plan="smoke", **{dest: text}), NOW)
 
 
 def test_the_command_line_names_the_golden_set_and_the_plan_holds_its_questions(tmp_path: Path) -> None:

@@ -115,6 +115,54 @@ def test_a_late_cell_has_its_record_and_is_not_run(
     assert told == [(became, CPU.label)]
 
 
+def test_what_a_worker_wrote_before_it_died_is_not_measured_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[str, str]] = []
+    here = session(told)
+    monkeypatch.setattr(module, "PhoneSession", lambda *_: here)
+    bound = BoundCell("p", CPU, "id", "name")
+    written: list[Any] = [SimpleNamespace(turn=bound.turn, why=None)]
+    monkeypatch.setattr(module, "RunFolder", lambda _: SimpleNamespace(records_of=lambda _: written))
+
+    def measured(before: int) -> Any:
+        told.clear()
+        run = WorkerRun(cast("Any", here.context), {"p": here.phone}, (), (), before={bound.turn: before})
+        return Worker(run).measure(bound)
+
+    assert measured(before=0) is written[0]
+    assert told == []
+    measured(before=1)  # of an earlier start: this one was told to do it again
+    assert told == [("run", CPU.label)]
+    written.append(SimpleNamespace(turn=bound.turn, why=Reason.HARNESS_ERROR))
+    measured(before=1)  # the attempt that the dead worker had begun
+    assert told == [("run", CPU.label)]
+    written.append(SimpleNamespace(turn=("id", 1), why=None))  # another turn of the same build
+    measured(before=1)
+    assert told == [("run", CPU.label)]
+
+
+@pytest.mark.parametrize(("phone_after_phone", "left"), [(True, ["p"]), (False, [])])
+def test_where_phones_wait_one_is_left_before_the_next_is_begun(
+    monkeypatch: pytest.MonkeyPatch, phone_after_phone: bool, left: list[str]
+) -> None:
+    closed: list[str] = []
+
+    def made(phone: Any, *_: object) -> Any:
+        here = cast("Any", session())
+        here.close = lambda: closed.append(phone)
+        return here
+
+    monkeypatch.setattr(module, "PhoneSession", made)
+    phones: Any = {"p": "p", "q": "q"}
+    worker = Worker(WorkerRun(session().context, phones, (), (), phone_after_phone=phone_after_phone))
+    worker.measure(BoundCell("p", CPU, "id", "name"))
+    worker.measure(BoundCell("q", CPU, "id", "name"))
+    assert closed == left
+    worker.close()
+    assert sorted(closed) == ["p", "q"]
+
+
 def full(*_: object) -> None:
     raise FarmError("results.jsonl cannot be written", remedy="make room", reason=Reason.HOST_DISK_FULL)
 
