@@ -228,7 +228,7 @@ def test_options_that_name_folders_do_not_move_pytests_root(run: Runner, tmp_pat
     assert done.records[0].model.name == "copy"
 
 
-def test_a_worker_that_dies_costs_one_cell_and_is_our_fault(run: Runner, tmp_path: Path) -> None:
+def test_a_cell_in_which_every_worker_dies_costs_itself_alone_and_is_our_fault(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(
         "import os\n"
         "from harness.plugin import judge\n"
@@ -242,7 +242,9 @@ def test_a_worker_that_dies_costs_one_cell_and_is_our_fault(run: Runner, tmp_pat
     by_threads = {record.config.threads: record for record in done.records}
     assert {threads: record.verdict.value for threads, record in by_threads.items()} == {1: "ok", 2: "failed", 3: "ok"}
     assert by_threads[2].reason == "harness_error"
-    assert len(done.records) == 3
+    # It was run again, once, and killed that worker too.
+    assert [record.attempt for record in done.records if record.config.threads == 2] == [1, 2]
+    assert len(done.records) == 4
     assert done.status == 1
 
 
