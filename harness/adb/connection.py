@@ -1,7 +1,8 @@
-"""One connection to an adb server, over adbutils' wire code, with deadlines and errors that name the phone.
+"""One connection to an adb server, with deadlines and errors that name the phone.
 
-What is different from adbutils: no server is ever started behind the caller's back, closing does not sleep, reading is
-not quadratic, short writes do not happen, and every FAIL becomes an error of our tree.
+Why not that of adbutils, whose adb program we use: no server is ever started behind the caller's back, closing does not
+sleep, reading is not quadratic, short writes do not happen, and every FAIL becomes an error of our tree. Importing it
+would also load a web client and an imaging library, 8 MB in each worker.
 """
 
 from __future__ import annotations
@@ -14,30 +15,17 @@ from harness.core.deadline import Deadline
 from harness.core.errors import (
     AdbFailedError,
     DeadlineError,
-    HostError,
     PhoneError,
     PhoneLostError,
     PhoneOfflineError,
     UnauthorizedError,
 )
 
-try:
-    from adbutils import AdbConnection
-    from adbutils.errors import AdbError
-except ValueError as error:  # adbutils makes a client while it is imported
-    raise HostError(
-        f"ANDROID_ADB_SERVER_PORT is no port number ({error})", remedy="unset it or set it to a port number"
-    ) from error
-
-
 # Linux only.
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-
-
-class _QuietConnection(AdbConnection):  # type: ignore[misc]  # adbutils carries no types
-    def _safe_connect(self) -> socket.socket:
-        connected: socket.socket = self._create_socket()
-        return connected
+CONNECT_S = 3.0
+# A lab host that vanished without a word is noticed after this many seconds of silence and as many questions.
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 class HostConnection:
@@ -52,11 +40,14 @@ class HostConnection:
         self.idle_s = idle_s
         self._deadline = deadline
         try:
-            self._wire = _QuietConnection(host, port)
-        except AdbError as error:
+            self.socket = socket.create_connection((host, port), timeout=min(CONNECT_S, deadline.remaining_s()))
+        except OSError as error:
             raise AdbFailedError(phone, f"the adb server at {host}:{port} does not answer ({error})") from error
-        self.socket: socket.socket = self._wire.conn
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE.items():
+            if hasattr(socket, option):  # not everywhere
+                self.socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     def __enter__(self) -> HostConnection:
         return self

@@ -33,10 +33,10 @@ from harness.store.runfolder import write_atomically
 from harness.store.schema import CellRecord, Finding
 from harness.triage.parcel import MANIFEST, Member, Missing, as_json, bounded, manifest, safe_name, within
 from harness.triage.readers.crash import Frame
-from harness.triage.symbols import Symbols
 
 if TYPE_CHECKING:
     from harness.bench.account import Account
+    from harness.triage.symbols import Symbols
 
 FOLDER = "crash"
 MOST_BYTES = 8 << 20
@@ -126,6 +126,8 @@ class Namer:
 
     @cached_property
     def _symbols(self) -> Symbols:
+        from harness.triage.symbols import Symbols  # its ELF reader takes memory that few workers ever need
+
         return Symbols(self._folder)
 
     def __call__(self, frame: Frame) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.adb.server import AdbServer
 from harness.core.errors import FarmError
 from harness.core.hostcheck import HostFinding
 from harness.doctor.host import Host
@@ -33,9 +34,6 @@ def server_state(host: Host) -> ServerState:
     name = host.environ.get("ANDROID_ADB_SERVER_ADDRESS", "127.0.0.1")
     if not _is_port(port):
         return ServerState(f"{name}:{port}")
-    # Not sooner: adbutils below it cannot be imported while the port makes no sense.
-    from harness.adb.server import AdbServer
-
     server = AdbServer(name, int(port))
     if not server.listens():
         return ServerState(server.address)

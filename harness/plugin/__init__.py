@@ -24,8 +24,8 @@ from harness.plugin import options
 from harness.plugin.stopping import stop_in_order
 
 if TYPE_CHECKING:
+    from harness.plugin.bound import BoundCell, WorkerRun
     from harness.plugin.controller import Controller
-    from harness.plugin.run import BoundCell, WorkerRun
     from harness.plugin.verdicts import CellFailure
     from harness.plugin.worker import Worker
     from harness.report.slo import Missed
@@ -164,7 +164,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     workerinput = getattr(config, "workerinput", None)
     if workerinput is not None and _WORKER_INPUT in workerinput:
-        from harness.plugin.run import WorkerRun
+        from harness.plugin.bound import WorkerRun
 
         die_with_parent()
         stop_in_order(config, heed_second_interrupt=False)
@@ -177,7 +177,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _become_worker(config: pytest.Config, worker_run: WorkerRun) -> None:
-    from harness.plugin.live import log_to
+    from harness.plugin.progress import log_to
     from harness.plugin.worker import Worker
 
     handler = log_to(worker_run.context.run_dir / "log.txt")

@@ -18,7 +18,8 @@ from harness.plan.tiers import load_tier_rules
 from harness.plugin.ab import compared, counting, write_ab
 from harness.plugin.ab import lines_of as ab_lines
 from harness.plugin.compared import news_of_run, told_of_run
-from harness.plugin.live import Follower, teller
+from harness.plugin.live import Follower
+from harness.plugin.progress import teller
 from harness.plugin.run import Run
 from harness.plugin.scheduler import PhoneScheduling
 from harness.plugin.verdicts import exit_status, promised, tell_outcome

@@ -1,18 +1,13 @@
-"""What each phone is doing now: workers log it, the controller shows it.
+"""What each phone is doing now, as the controller shows it: it follows the log that workers write.
 
-All processes append to ``log.txt`` in the run folder (one short write a line, so lines do not mix). The controller
-follows that file: on a terminal as a table that is redrawn, otherwise as plain lines.
+On a terminal it is a table that is redrawn, otherwise plain lines.
 """
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import re
-import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -20,45 +15,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from harness.core.log import phone_logger
+from harness.plugin.progress import PROGRESS
 
-PROGRESS = "harness.progress"
 _LINE = re.compile(rf"^\S+ \S+ \w+ {re.escape(PROGRESS)}: \[(?P<phone>[^\]]+)\] (?P<what>.*)$")
 _PERCENT = re.compile(r" \d+ %.*|: generation \d+ of \d+")
 _POLL_S = 0.2
-
-
-class _LogFile(logging.FileHandler):
-    """A log that a full disk cuts short: what else becomes of it is told by who writes records."""
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            super().close()
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handleError(record)
-
-
-def log_to(path: Path) -> logging.Handler:
-    """Send everything that ``harness`` logs, from INFO up, to ``path``; return the handler."""
-    handler = _LogFile(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logger = logging.getLogger("harness")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    return handler
-
-
-def teller(phone: str) -> Callable[[str], None]:
-    """Return a function that logs what ``phone`` is doing now."""
-    logger = phone_logger(PROGRESS, phone)
-
-    def say(what: str) -> None:
-        # One line, whatever a phone put into it.
-        logger.info("%s", " ".join(what.split()))
-
-    return say
 
 
 class Follower:

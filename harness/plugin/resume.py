@@ -13,8 +13,9 @@ from harness.core.ids import iso, utc_now
 from harness.fleet.opening import Fleet
 from harness.plan.load import make_plan
 from harness.plan.matrix import cells_of
+from harness.plugin.bound import BoundCell
 from harness.plugin.options import PLAN_OF_RUN, Again, Request
-from harness.plugin.run import BoundCell, Run, bind_cells, cell_ids, context_of
+from harness.plugin.run import Run, bind_cells, cell_ids, context_of
 from harness.report.ab import Pair, pairs_of
 from harness.report.text import plural
 from harness.store.head import FleetMember, LeftOut, Resumption, RunInfo

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import pickle
 import platform
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +25,7 @@ from harness.fleet.opening import Fleet
 from harness.payload.bundle import Bundle
 from harness.payload.bundle_manifest import Target
 from harness.plan.matrix import Block, PlannedCell, arms_of, cells_of
+from harness.plugin.bound import BoundCell, WorkerRun
 from harness.plugin.bundles import TwoBuilds
 from harness.plugin.options import Request
 from harness.report.ab import pairs_of
@@ -35,56 +34,6 @@ from harness.report.text import distinct
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
-
-
-@dataclass(frozen=True)
-class BoundCell:
-    """A cell of the plan on one phone, with the id by which pytest names it."""
-
-    phone: str
-    cell: PlannedCell
-    cell_id: str
-    test_id: str
-
-    @property
-    def pair(self) -> str | None:
-        """What names it together with the other build's turns; ``None`` where one build is measured."""
-        return None if self.cell.block is None else self.cell.block.pair
-
-    @property
-    def turn(self) -> tuple[str, int]:
-        """What its records go by: the cell's id, and which turn of it this is."""
-        return self.cell_id, 0 if self.cell.block is None else self.cell.block.number
-
-
-@dataclass(frozen=True)
-class WorkerRun:
-    """What a worker needs: plain values that pickle.
-
-    ``stop_at`` is the moment after which no cell is started, ``baseline`` what makes a cell red by comparison,
-    ``before`` how many records each turn of a cell had when this start began. With ``phone_after_phone`` a worker
-    leaves a phone before it takes the next.
-    """
-
-    context: RunContext
-    phones: dict[str, ConnectedPhone]
-    cells: tuple[BoundCell, ...]
-    test_paths: tuple[str, ...]
-    stop_at: datetime | None = None
-    baseline: Baseline = field(default_factory=Baseline)
-    before: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    phone_after_phone: bool = False
-
-    def dump(self) -> bytes:
-        """Return it as bytes for a worker of the same code."""
-        return pickle.dumps(self)
-
-    @staticmethod
-    def load(data: bytes) -> WorkerRun:
-        """Read what :meth:`dump` wrote; it comes from our own controller over a pipe."""
-        loaded = pickle.loads(data)  # noqa: S301
-        assert isinstance(loaded, WorkerRun)  # noqa: S101
-        return loaded
 
 
 @dataclass

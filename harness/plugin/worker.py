@@ -10,8 +10,8 @@ from harness.bench.support import ruled_out
 from harness.core.errors import FarmError
 from harness.core.reasons import Reason
 from harness.plan.matrix import PlannedCell
-from harness.plugin.live import teller
-from harness.plugin.run import BoundCell, WorkerRun
+from harness.plugin.bound import BoundCell, WorkerRun
+from harness.plugin.progress import teller
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 

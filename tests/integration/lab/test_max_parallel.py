@@ -11,13 +11,18 @@ import pytest
 from harness.payload.push_slots import PushSlots, link_of
 
 PHONES = ("high", "mid", "low")
-# Each cell tells which process measured it.
+# What no worker needs, and what each of many would take memory for.
+HEAVY = frozenset(
+    {"adbutils", "jinja2", "pandas", "plotly", "requests", "rich", "typer", "elftools", "huggingface_hub"}
+)
+# Each cell tells which process measured it, and what that had imported then.
 MINE = """
 import os
+import sys
 from harness.plugin import judge
 def test_mine(cell, cell_record):
     with open({file!r}, "a") as told:
-        told.write(f"{{cell.phone}} {{os.getpid()}}\\n")
+        print(cell.phone, os.getpid(), *{heavy!r} & sys.modules.keys(), file=told)
     judge(cell_record)
 """
 
@@ -26,7 +31,7 @@ def test_two_places_serve_three_phones_and_a_killed_worker_is_replaced_before_th
     bench: Any, bench_module: Any, tmp_path: Path
 ) -> None:
     mine, told = tmp_path / "test_mine.py", tmp_path / "told"
-    mine.write_text(MINE.format(file=str(told)))
+    mine.write_text(MINE.format(file=str(told), heavy=set(HEAVY)))
     running = bench.start(tmp_path / "run", "--max-parallel", "2", str(mine), orders=bench_module.SLOW)
     running.wait_until_measuring(2)
     struck = running.in_their_middle()[0]
@@ -43,7 +48,8 @@ def test_two_places_serve_three_phones_and_a_killed_worker_is_replaced_before_th
     # Two processes, and the one that came for the dead one; each phone had one, but for the two of the struck phone.
     by_phone: dict[str, set[str]] = {}
     for line in told.read_text().splitlines():
-        phone, pid = line.split()
+        phone, pid, *heavy = line.split()
+        assert not heavy, "a worker imports little"
         by_phone.setdefault(phone, set()).add(pid)
     assert len(by_phone) == 3
     assert all(len(pids) == 1 for pids in by_phone.values())

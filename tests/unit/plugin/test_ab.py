@@ -17,10 +17,11 @@ from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
 from harness.payload.bundle import default_bundle
 from harness.plugin.ab import compared, counting, lines_of, write_ab
+from harness.plugin.bound import BoundCell
 from harness.plugin.bundles import TwoBuilds
 from harness.plugin.options import Again, Request
 from harness.plugin.resume import Begun
-from harness.plugin.run import BoundCell, Run, begin, describe_dry_run
+from harness.plugin.run import Run, begin, describe_dry_run
 from harness.store.resume import Choice
 from harness.store.schema import AbBlock, CellRecord
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.plugin.live import Follower, log_to, teller
+from harness.plugin.live import Follower
+from harness.plugin.progress import log_to, teller
 
 
 def shown(tmp_path: Path, steps: list[str], before: str = "") -> list[str]:

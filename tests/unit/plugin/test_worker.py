@@ -19,7 +19,7 @@ from harness.payload.models import ModelFolder
 from harness.plan.matrix import Block, PlannedCell, cells_of
 from harness.plan.model import Plan
 from harness.plugin import worker as module
-from harness.plugin.run import BoundCell, WorkerRun
+from harness.plugin.bound import BoundCell, WorkerRun
 from harness.plugin.worker import Worker, too_late
 
 NOW = datetime(2026, 3, 5, 22, 10, tzinfo=timezone.utc)
