@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.bench.context import cell_config, cell_id_of
+from harness.bench.start import PLAN_OF_RUN
 from harness.bench.target import target_of_member
 from harness.lab.matching import Wanted
 from harness.payload.bundle import Bundle, best_bundle
@@ -99,7 +100,7 @@ def read_request(
     overrides: dict[str, tuple[str, Any]] = {"models": ("--model", list(models))} if models else {}
     name = plan or (head.plan_name if head is not None else DEFAULT_PLAN)
     if head is not None and plan is None:
-        read = make_plan(head.plan, "the plan of this run (run.json)", overrides)
+        read = make_plan(head.plan, PLAN_OF_RUN, overrides)
     else:
         read = load_plan(find_plan(name), overrides)
     read = with_golden(read, golden)

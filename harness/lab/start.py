@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from pydantic import ValidationError
 
 import harness
+from harness.bench.start import check_goes_on, gone_on, new_head
 from harness.core.errors import ConfigError, HostError
-from harness.core.ids import iso, new_run_id, utc_now
+from harness.core.ids import new_run_id
 from harness.fleet.states import SAME_PHONE
 from harness.lab.matching import Wanted
 from harness.lab.order import Announcement
 from harness.lab.request import Request, wanted_cells
-from harness.plan.load import make_plan
-from harness.store.head import FleetMember, LeftOut, Resumption, RunInfo
-from harness.store.resume import check_known, check_same, is_left
+from harness.store.head import FleetMember, LeftOut, RunInfo
+from harness.store.resume import is_left
 from harness.store.runfolder import RunFolder
 
 
@@ -82,23 +79,8 @@ def begin(request: Request, there: Present, run_dir: Path | None, root: Path, co
     folder = RunFolder.create(run_dir or root / "reports" / run_id)
     members = tuple(there.members.values())
     planned = tuple(wanted_cells(request, members))
-    info = RunInfo(
-        run_id=run_id,
-        started=iso(utc_now()),
-        command=tuple(command),
-        harness_version=harness.__version__,
-        versions={
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("adbutils", "distributed")},
-        },
-        host={"system": platform.platform(), "machine": platform.machine(), "cpus": str(os.cpu_count())},
-        plan_name=request.plan_name,
-        plan=request.plan_values,
-        fleet=members,
-        left_out=there.left_out,
-        cells=len(planned),
-        models=request.model_sources,
-        bundle=request.bundle_source,
+    info = new_head(
+        run_id, request, command, members, there.left_out, cells=len(planned), packages=("adbutils", "distributed")
     )
     folder.write_info(info)
     return Begun(folder, info, planned, planned)
@@ -112,29 +94,12 @@ def go_on(request: Request, there: Present, folder: RunFolder, command: Sequence
         HostError: no phone is there.
     """
     head, records = folder.read_info(), folder.latest()
-    plan = make_plan(head.plan, "the plan of this run (run.json)").model_dump(mode="json", by_alias=True)
-    head = head.model_copy(update={"plan": plan})
-    check_same(head, records, request.plan_values, request.model_sources, request.bundle_source)
     known = [cell_id for member in head.fleet for cell_id in request.cell_ids(member)]
-    check_known(head, records, known, harness.__version__)
+    check_goes_on(head, records, request, known)
     if not there.members:
         raise _no_phone(there)
-    resumption = Resumption(
-        started=iso(utc_now()),
-        command=tuple(command),
-        harness_version=harness.__version__,
-        phones=tuple(member.phone.name for member in there.members.values()),
-        left_out=there.left_out,
-    )
-
-    def changed(info: RunInfo) -> RunInfo:
-        known_phones = {member.phone.id for member in info.fleet}
-        new = tuple(member for phone_id, member in there.members.items() if phone_id not in known_phones)
-        fleet = (*info.fleet, *new)
-        cells = len(fleet) * len(request.cells())
-        return info.model_copy(update={"fleet": fleet, "cells": cells, "resumptions": (*info.resumptions, resumption)})
-
-    info = folder.update_info(changed)
+    here, each = tuple(there.members.values()), len(request.cells())
+    info = folder.update_info(lambda info: gone_on(info, request, command, here, there.left_out, cells_each=each))
     planned = tuple(wanted_cells(request, info.fleet))
     by_cell = {record.cell_id: record for record in records}
     cells = tuple(cell for cell in planned if is_left(by_cell.get(cell.cell_id), unfinished=True))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.bench.start import PLAN_OF_RUN
 from harness.core.errors import ConfigError
 from harness.payload.bundle import Bundle, best_bundle
 from harness.payload.bundle_manifest import Target
@@ -30,8 +31,6 @@ from harness.store.resume import Choice
 DEFAULT_PLAN = "quick"
 # No computer has more phones.
 _MOST = 10_000
-# How messages name the plan that a run was begun with.
-PLAN_OF_RUN = "the plan of this run (run.json)"
 # Our options that take a value, besides those made from the plan.
 _WITH_VALUE = (
     "--devices",

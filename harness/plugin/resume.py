@@ -8,18 +8,17 @@ from dataclasses import dataclass
 import harness
 from harness.bench.member import member_of
 from harness.bench.phone import ConnectedPhone
+from harness.bench.start import check_goes_on, gone_on
 from harness.bench.target import target_of_member
-from harness.core.ids import iso, utc_now
 from harness.fleet.opening import Fleet
-from harness.plan.load import make_plan
 from harness.plan.matrix import cells_of
 from harness.plugin.bound import BoundCell
-from harness.plugin.options import PLAN_OF_RUN, Again, Request
+from harness.plugin.options import Again, Request
 from harness.plugin.run import Run, bind_cells, cell_ids, context_of
 from harness.report.ab import Pair, pairs_of
 from harness.report.text import plural
-from harness.store.head import FleetMember, LeftOut, Resumption, RunInfo
-from harness.store.resume import check_build, check_known, check_same, is_left
+from harness.store.head import FleetMember, LeftOut, RunInfo
+from harness.store.resume import is_left
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
@@ -55,14 +54,8 @@ class Begun:
             ConfigError: one sentence with what differs and what to do.
         """
         records = list(self.records.values())
-        # With defaults for what plans could not say when the run was begun.
-        plan = make_plan(self.head.plan, PLAN_OF_RUN).model_dump(mode="json", by_alias=True)
-        head = self.head.model_copy(update={"plan": plan})
-        check_same(head, records, request.plan_values, request.model_sources, request.bundle_source)
-        if head.ab is not None and request.second_build is not None:
-            check_build(head.ab.bundle, request.second_build.bundle)
         known = [cell_id for member in self.head.fleet for cell_id in _ids(request, member)]
-        check_known(self.head, records, known, harness.__version__)
+        check_goes_on(self.head, records, request, known, request.second_build)
 
     def is_left(self, bound: BoundCell) -> bool:
         """Whether a cell is to be done now; a turn is done again together with all others of its cell.
@@ -112,29 +105,9 @@ class Begun:
             for name, count in missing.items()
             if name not in names
         ]
-        resumption = Resumption(
-            started=iso(utc_now()),
-            command=tuple(command),
-            harness_version=harness.__version__,
-            phones=tuple(phone.name for phone in fleet.phones),
-            left_out=(*fleet.left_out, *absent),
-        )
-
-        def changed(info: RunInfo) -> RunInfo:
-            known = {member.phone.id for member in info.fleet}
-            new = tuple(member_of(phone) for phone in fleet.phones if phone.identity.id not in known)
-            fleet_now = (*info.fleet, *new)
-            return info.model_copy(
-                update={
-                    "fleet": fleet_now,
-                    "cells": len(fleet_now) * len(cells_of(request.plan)) * request.builds,
-                    "models": info.models or request.model_sources,
-                    "bundle": info.bundle or request.bundle_source,
-                    "resumptions": (*info.resumptions, resumption),
-                }
-            )
-
-        info = self.folder.update_info(changed)
+        here, left_out = [member_of(phone) for phone in fleet.phones], (*fleet.left_out, *absent)
+        each = len(cells_of(request.plan)) * request.builds
+        info = self.folder.update_info(lambda info: gone_on(info, request, command, here, left_out, cells_each=each))
         context = context_of(request, info.run_id, self.folder)
         members = tuple(member.phone.id for member in info.fleet)
         notes = tuple(self._notes(len(cells), len(planned), missing))

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import harness
 from harness.bench.context import RunContext, cell_config, cell_id_of
 from harness.bench.estimate import estimate_s
 from harness.bench.member import member_of
 from harness.bench.phone import ConnectedPhone
+from harness.bench.start import new_head
 from harness.bench.support import ruled_out
 from harness.bench.target import target_of
-from harness.core.ids import content_id, iso, new_run_id, test_name, utc_now
+from harness.core.ids import content_id, new_run_id, test_name
 from harness.fleet.opening import Fleet
 from harness.payload.bundle import Bundle
 from harness.payload.bundle_manifest import Target
@@ -31,7 +28,6 @@ from harness.plugin.options import Request
 from harness.report.ab import pairs_of
 from harness.report.news_against import LAST, Against, Baseline, baseline_of, find_against
 from harness.report.text import distinct
-from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
 
@@ -203,20 +199,14 @@ def begin(request: Request, fleet: Fleet, run_dir: Path | None, root: Path, comm
     folder = RunFolder.create(run_dir or default_run_dir(root, run_id))
     context = context_of(request, run_id, folder)
     cells = bind_cells(request, fleet.phones)
-    info = RunInfo(
-        run_id=run_id,
-        started=iso(utc_now()),
-        command=tuple(command),
-        harness_version=harness.__version__,
-        versions={"python": platform.python_version(), **{name: version(name) for name in ("pytest", "adbutils")}},
-        host={"system": platform.platform(), "machine": platform.machine(), "cpus": str(os.cpu_count())},
-        plan_name=request.plan_name,
-        plan=request.plan_values,
-        fleet=tuple(member_of(phone) for phone in fleet.phones),
-        left_out=tuple(fleet.left_out),
+    info = new_head(
+        run_id,
+        request,
+        command,
+        [member_of(phone) for phone in fleet.phones],
+        fleet.left_out,
         cells=len({bound.cell_id for bound in cells}),
-        models=request.model_sources,
-        bundle=request.bundle_source,
+        packages=("pytest", "adbutils"),
         against=request.against,
         ab=request.second_build,
     )

@@ -12,9 +12,7 @@ from harness.payload.push_slots import PushSlots, link_of
 
 PHONES = ("high", "mid", "low")
 # What no worker needs, and what each of many would take memory for.
-HEAVY = frozenset(
-    {"adbutils", "jinja2", "pandas", "plotly", "requests", "rich", "typer", "elftools", "huggingface_hub"}
-)
+HEAVY = {"adbutils", "jinja2", "pandas", "plotly", "requests", "rich", "typer", "elftools", "huggingface_hub"}
 # Each cell tells which process measured it, and what that had imported then.
 MINE = """
 import os
@@ -31,7 +29,7 @@ def test_two_places_serve_three_phones_and_a_killed_worker_is_replaced_before_th
     bench: Any, bench_module: Any, tmp_path: Path
 ) -> None:
     mine, told = tmp_path / "test_mine.py", tmp_path / "told"
-    mine.write_text(MINE.format(file=str(told), heavy=set(HEAVY)))
+    mine.write_text(MINE.format(file=str(told), heavy=HEAVY))
     running = bench.start(tmp_path / "run", "--max-parallel", "2", str(mine), orders=bench_module.SLOW)
     running.wait_until_measuring(2)
     struck = running.in_their_middle()[0]
