@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.plan.tiers import TIERS, Slo, TierName, TierRules
-from harness.report.slo import PROMISES
+from harness.report.slo import promises_of
 from harness.report.text import celsius, mebibytes, number, percent, plural
 from harness.report.tiers import PhoneException, TiersReport
 from harness.report.tiers_decide import Choice, Decision, Expected
@@ -109,11 +109,7 @@ def promise_of(rules: TierRules, tier: TierName) -> str:
     slo: Slo | None = rules.slo.get(tier)
     if slo is None:
         return "nothing is promised"
-    parts = [
-        f"{promise.words} {'at most' if promise.most else 'at least'} {promise.show(wanted)}"
-        for promise in PROMISES
-        if (wanted := getattr(slo, promise.name)) is not None
-    ]
+    parts = [words for _, words in promises_of(slo)]
     return f"at {slo.prompt_tokens} prompt tokens: {', '.join(parts) or 'nothing'}"
 
 
