@@ -17,7 +17,7 @@ KIND: Final = "tensor"
 # The most exact first; what a later version may call otherwise comes last.
 _STORED: Final = ("fp32", "fp16", "int8", "int8-calibrated", "int4")
 _STORED_BITS: Final = {32: "fp32", 16: "fp16", 8: "int8", 4: "int4"}
-_BELOW_ONE_DIGITS: Final = range(3, 10)
+_COSINE_DIGITS: Final = range(3, 7)
 
 
 def is_tensor(record: CellRecord) -> bool:
@@ -131,11 +131,10 @@ def ms_text(value: float) -> str:
 
 
 def cosine_text(value: float) -> str:
-    """Return a cosine similarity with as many digits as tell it from 1: ``0.98``, ``0.99987``, ``1``."""
-    if value >= 1 - 1e-9:
-        return "1"
-    digits = next((n for n in _BELOW_ONE_DIGITS if round(1 - value, n) >= 10 ** (1 - n)), _BELOW_ONE_DIGITS[-1])
-    return f"{value:.{digits}f}"
+    """Return a cosine similarity with as many digits as tell it from 1: ``0.984``, ``0.99987``, at six ``1``."""
+    digits = next((n for n in _COSINE_DIGITS if 1 - value >= 0.999 * 10 ** (1 - n)), _COSINE_DIGITS[-1])
+    shown = f"{value:.{digits}f}"
+    return "1" if float(shown) == 1 else shown
 
 
 def error_text(value: float) -> str:

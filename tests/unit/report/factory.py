@@ -346,8 +346,8 @@ def tensor(
 ) -> CellRecord:
     """Return a tensor cell of a variant of ``model``; the worst of its ``outputs`` is the last, as told."""
     bits, size = WEIGHTS[stored]
-    settings = {"kind": "tensor", "prompt_tokens": 0, "generate_tokens": 0, **(config or {})}
-    base = record(name, model=f"{model}-{stored}", config=settings, **over).model_dump(mode="json", by_alias=True)
+    base = record(name, model=f"{model}-{stored}", config=config, **over).model_dump(mode="json", by_alias=True)
+    base["config"] |= {"kind": "tensor", "prompt_tokens": 0, "generate_tokens": 0}
     ran = base["metrics"] is not None
     weights = {"hash": f"{model}{stored}".ljust(64, "0"), "weight_bytes": size, "quant_bits": bits}
     base["model"] |= {**weights, "stored": stored, "source": source}
