@@ -117,6 +117,7 @@ def report_html(
     curves = soaks(records, labels, at_most=None if in_full else _CURVES)
     data = page_data(records, labels, raw_base, FULL if in_full else LARGE)
     kinds = kinds_of(records)
+    with_charts = bool(chart.figure) or not in_full or kinds.tensor
     short_ids = dict(zip((record.cell_id for record in records), data["ids"], strict=True))
     rules = load_tier_rules()
     tiers = tiers_of(info, records, rules)
@@ -164,8 +165,8 @@ def report_html(
         plan=plan_text(info),
         css=Markup(page_assets.style()),  # noqa: S704 -- our own file
         data=page_assets.packed({**data, "fragments": fragments}) if total else None,
-        plotly=page_assets.plotly_packed() if chart.figure or not in_full else None,
-        **_scripts(with_charts=bool(chart.figure) or not in_full),
+        plotly=page_assets.plotly_packed() if with_charts else None,
+        **_scripts(with_charts=with_charts),
     )
     return page
 

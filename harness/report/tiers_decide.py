@@ -23,7 +23,7 @@ from harness.report.tiers_tried import Configuration, ForApps, OnPhone, Standing
 
 # What a change of speed must be to be one for anybody, as where runs are compared.
 EQUALLY_FAST: Final = 0.03
-RUNNERS_UP: Final = 3
+_RUNNERS_UP: Final = 3
 _DO_INSTEAD: Final = "use the server, or a simpler feature"
 
 Labels = Mapping[str, str]
@@ -130,8 +130,8 @@ def decide(tried: Sequence[Tried], labels: Labels, *, explain: bool = True) -> D
         recommended,
         "" if recommended else _why_none(provisional, open_ones, tried),
         provisional,
-        tuple(shown[1 : 1 + RUNNERS_UP]),
-        len(ranked) - len(shown[: 1 + RUNNERS_UP]),
+        tuple(shown[1 : 1 + _RUNNERS_UP]),
+        len(ranked) - len(shown[: 1 + _RUNNERS_UP]),
         tuple(sorted([*out, *_all_not_known(open_ones, provisional, explain)], key=place_of)),
     )
 

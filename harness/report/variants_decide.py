@@ -18,7 +18,6 @@ from harness.report.slo import Missed, unknowns_in_words
 from harness.report.text import distinct, listing
 from harness.report.tiers_decide import (
     EQUALLY_FAST,
-    RUNNERS_UP,
     Labels,
     RuledOut,
     closest_of,
@@ -82,8 +81,8 @@ class VariantException:
 class VariantDecision:
     """What to ship of one model. Without ``recommended``, ``because`` says why and what to do instead.
 
-    ``variants`` are all that were tried, by the hash of their folder; ``others`` counts settings that would do and are
-    not listed.
+    ``variants`` are all that were tried, by the hash of their folder; ``runners_up`` the other ones that would do, each
+    in its best setting; ``others`` counts further settings that would.
     """
 
     source: str
@@ -134,8 +133,8 @@ def _decide(tried: Sequence[TriedVariant], labels: Labels) -> VariantDecision:
         recommended=ranked[0] if ranked else None,
         because="" if ranked else _why_none(provisional, open_ones, tried),
         provisional=provisional,
-        runners_up=tuple(shown[1 : 1 + RUNNERS_UP]),
-        others=len(ranked) - len(shown[: 1 + RUNNERS_UP]),
+        runners_up=tuple(shown[1:]),
+        others=len(ranked) - len(shown),
         ruled_out=tuple(sorted(out, key=place_of)),
     )
 

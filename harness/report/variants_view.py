@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.plan.tiers import TierRules
+from harness.plan.tiers import TIERS, TierRules
 from harness.report.cells import value_at
 from harness.report.slo import promises_of
 from harness.report.tensors import accuracy_of, cosine_text, error_text, latency_at, ms_text
@@ -33,9 +33,10 @@ class Linked:
 
 @dataclass(frozen=True)
 class VariantRow:
-    """A variant in a tier or on a phone; ``where`` says which, ``says`` what is to be known of it."""
+    """A variant in a tier or on a phone: ``where`` (``of`` so many phones); ``says`` what is to be known of it."""
 
     where: str
+    of: str
     variant: str
     stored: str
     size: str
@@ -116,7 +117,7 @@ def _model(
         model.name,
         model.source,
         tuple(_ship(tier, decision, rules, labels) for tier, decision in decisions),
-        tuple(sorted(tiers, key=lambda row: ("high", "mid", "low").index(row.where.split()[0]))),
+        tuple(row for tier in TIERS for row in tiers if row.where == tier),
         tuple(_phone_row(variant, each, labels, short_ids) for variant, each in phones[:_PHONE_ROWS]),
         max(0, len(phones) - _PHONE_ROWS),
     )
@@ -130,7 +131,8 @@ def _tier_row(
     if missing:
         says = "; ".join(filter(None, (says, f"no proven figure on {missing} of {plural(found.phones, 'phone')}")))
     return VariantRow(
-        f"{found.tier} tier, worst of {plural(found.measured, 'phone')}",
+        found.tier,
+        f"worst of {plural(found.measured, 'phone')}",
         variant.name,
         variant.stored or _NOTHING,
         mebibytes(variant.weight_bytes),
@@ -156,7 +158,7 @@ def _standing(variant: Variant, decision: VariantDecision | None) -> tuple[str, 
     out = next((each for each in decision.ruled_out if each.configuration.model_hash == variant.hash), None)
     if out is None:
         return "skipped", "keeps the SLO", "not among the first"
-    return "rejected", "ruled out", out.because
+    return "rejected", "ruled out", ", ".join(out.by)
 
 
 def _phone_row(variant: Variant, found: OnPhone, labels: Mapping[str, str], short_ids: Mapping[str, str]) -> VariantRow:
@@ -166,6 +168,7 @@ def _phone_row(variant: Variant, found: OnPhone, labels: Mapping[str, str], shor
     best = found.best
     return VariantRow(
         labels[found.phone_id],
+        "",
         variant.name,
         variant.stored or _NOTHING,
         mebibytes(variant.weight_bytes),
