@@ -12,7 +12,6 @@ Order of preference among configurations that are proven to keep the whole SLO:
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -142,13 +141,13 @@ def judged(tried: Iterable[_Tried]) -> Iterable[tuple[Configuration, list[_Tried
     for each in tried:
         groups.setdefault(each.configuration, []).append(each)
     for configuration, group in groups.items():
-        count = Counter(each.standing for each in group)
-        met, refused = count["meets"], count["refused"]
-        if count["misses"]:
+        standings = [each.standing for each in group]
+        met, refused = standings.count("meets"), standings.count("refused")
+        if "misses" in standings:
             yield configuration, group, "misses"
         elif met > refused:
             yield configuration, group, "meets"
-        elif refused and (met or refused >= count["unknown"]):
+        elif refused and (met or refused >= standings.count("unknown")):
             yield configuration, group, "refused"
         else:
             yield configuration, group, "unknown"
