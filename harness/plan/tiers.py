@@ -67,13 +67,27 @@ class Slo(_Strict):
     golden: float | None = Field(None, ge=0, le=1, description="share of right answers, at least")
 
 
+class TensorSlo(_Strict):
+    """What a tier promises of models that are no language models. A promise that is ``None`` is not made."""
+
+    latency_ms: float | None = Field(None, gt=0, description="one inference, 90th percentile, at most")
+    cosine: float | None = Field(None, ge=0, le=1, description="cosine similarity of the worst output, mean, at least")
+    same_positions: float | None = Field(
+        None, ge=0, le=1, description="share of decisions that stay the same, at least"
+    )
+    same_top1: float | None = Field(None, ge=0, le=1, description="share of samples that decide the same, at least")
+    ram_share_max: float | None = Field(None, gt=0, le=1, description="peak RSS over MemTotal, at most")
+    min_available_bytes: int | None = Field(None, ge=0, description="free memory of the phone meanwhile, at least")
+
+
 class TierRules(_Strict):
-    """All rules, in order, and what each tier promises."""
+    """All rules, in order, and what each tier promises: ``slo`` of language models, ``tensor_slo`` of others."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
     unknown_soc: TierName = "low"
     rules: list[TierRule] = Field(min_length=1)
     slo: dict[TierName, Slo] = Field(default_factory=dict)
+    tensor_slo: dict[TierName, TensorSlo] = Field(default_factory=dict)
 
 
 def load_tier_rules(path: Path | None = None) -> TierRules:

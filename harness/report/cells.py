@@ -86,14 +86,21 @@ def numerics_label(record: CellRecord) -> str:
 
 
 def lengths_label(record: CellRecord) -> str:
-    """Return prompt and generated tokens, e.g. ``64 → 32``."""
+    """Return prompt and generated tokens, e.g. ``64 → 32``; ``""`` of a tensor cell, which has none."""
+    if record.config.kind == "tensor":
+        return ""
     return f"{record.config.prompt_tokens} → {record.config.generate_tokens}"
 
 
 def extras(record: CellRecord) -> list[str]:
-    """Return what else sets this cell apart: kind, context, affinity, engine keys, a phone it was moved from."""
+    """Return what else sets this cell apart: kind, context, affinity, engine keys, a phone it was moved from.
+
+    Of a tensor cell that is how its weights are stored, too.
+    """
     config = record.config
     found: list[str] = [] if config.kind == "burst" else [config.kind]
+    if config.kind == "tensor" and record.model.stored:
+        found.append(f"{one_line(record.model.stored)} weights")
     if config.context_tokens:
         found.append(f"context {config.context_tokens}")
     if config.affinity:
@@ -116,7 +123,7 @@ def cell_label(record: CellRecord) -> str:
         lengths_label(record),
         *extras(record),
     )
-    return one_line(" · ".join(parts))
+    return one_line(" · ".join(part for part in parts if part))
 
 
 def pytest_id(record: CellRecord) -> str:

@@ -15,6 +15,7 @@ from plotly.offline import get_plotlyjs
 from harness.core.reasons import Verdict
 from harness.report.cells import phone_labels
 from harness.report.frames import cells_frame
+from harness.report.tensors import is_tensor
 from harness.report.text import backend_name, distinct, number, one_line, plural
 from harness.store.schema import CellRecord
 
@@ -71,7 +72,10 @@ def speed_chart(records: Sequence[CellRecord]) -> Chart:
     ok = [record for record in records if record.verdict is Verdict.OK]
     if not ok:
         return Chart(None, (), f"There is no chart: none of {plural(len(records), 'cell')} is ok.")
-    frame = cells_frame(ok)
+    timed = [record for record in ok if not is_tensor(record)]
+    if not timed:
+        return Chart(None, (), "There is no chart: no ok cell is of a language model.")
+    frame = cells_frame(timed)
     labels = phone_labels(records)
     varying = [name for name, _ in _DIMENSIONS if name == _ALWAYS or frame[name].nunique(dropna=False) > 1]
     colours = {phone: _COLOURS[n % len(_COLOURS)] for n, phone in enumerate(distinct(frame["phone_id"]))}
@@ -90,7 +94,7 @@ def speed_chart(records: Sequence[CellRecord]) -> Chart:
             for tps in group["decode_tps"]:
                 figure.add_trace(_level(name, float(tps), span, colours[phone]))
     figure.update_layout(_layout(threads, len(figure.data)))
-    says = f"Decode speed in {plural(len(ok), 'ok cell')} on {plural(len(colours), 'phone')}, by threads."
+    says = f"Decode speed in {plural(len(timed), 'ok cell')} on {plural(len(colours), 'phone')}, by threads."
     return Chart(figure.to_json(), tuple(points), says)
 
 

@@ -14,7 +14,17 @@ from typing import Final, Literal
 from harness.core.reasons import Fault, Verdict
 from harness.report.ab import Pair, change_of_turns, pairs_of
 from harness.report.change import ALPHA, DEFAULT_BOUND, Change, change_of
-from harness.report.compare_figures import DECODE, MEASURES, Figure, figure_of, figure_with, golden_of, middle_of
+from harness.report.compare_figures import (
+    MAIN,
+    MEASURES,
+    Figure,
+    figure_of,
+    figure_with,
+    golden_of,
+    loss_of,
+    main_measure,
+    middle_of,
+)
 from harness.report.compare_match import Match, Measured, Unmatched, match, measured_of
 from harness.report.text import celsius, one_line
 from harness.store.schema import CellRecord
@@ -77,8 +87,13 @@ class Compared:
     @property
     def undecided(self) -> bool:
         """Whether its speed could not be judged."""
-        decode = self.figure("decode_tps")
-        return self.state == "cannot tell" or (decode is not None and decode.change.verdict == "cannot tell")
+        main = self.main
+        return self.state == "cannot tell" or (main is not None and main.change.verdict == "cannot tell")
+
+    @property
+    def main(self) -> Figure | None:
+        """What the cell is about: decode speed, or the latency of a model that is no language model."""
+        return next((figure for figure in self.figures if figure.name in MAIN), None)
 
     def figure(self, name: str) -> Figure | None:
         """Return a figure by its name."""
@@ -89,11 +104,11 @@ class Compared:
         """What cells are sorted by, the worst first."""
         if self.regression:
             # A ratio says the same of a speed and of a time once it is turned round.
-            losses = [_loss(figure) for figure in self.worse]
+            losses = [loss_of(figure) for figure in self.worse]
             return (0, 0.0) if self.state == "broken" else (1, -max(losses, default=0.0))
         order = 2 if self.undecided else 4 if self.better else 3
-        decode = self.figure("decode_tps")
-        return order, -(_loss(decode) if decode is not None else 0.0)
+        main = self.main
+        return order, -(loss_of(main) if main is not None else 0.0)
 
 
 @dataclass(frozen=True)
@@ -124,11 +139,13 @@ class Comparison:
 
 
 def changed(base: CellRecord, new: CellRecord, *, bound: float = DEFAULT_BOUND) -> Change:
-    """Compare the decode speed of two records that are both ok."""
+    """Compare the decode speed of two records that are both ok; of models that are no language models the latency."""
+    measure = main_measure(base)
     both_ok = base.verdict is Verdict.OK and new.verdict is Verdict.OK
-    if not both_ok or DECODE.repeats is None:
+    if not both_ok or measure.repeats is None:
         return Change("cannot tell", None, None, None, "one of the records is not ok")
-    return change_of(DECODE.repeats(base), DECODE.repeats(new), bound=bound)
+    higher = measure.higher_is_better
+    return change_of(measure.repeats(base), measure.repeats(new), bound=bound, higher_is_better=higher)
 
 
 def compare_runs(
@@ -291,12 +308,3 @@ def _redefined(versions: Sequence[str], then: str, now: str) -> str:
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in text.split("+")[0].split(".")[:3])
-
-
-def _loss(figure: Figure) -> float:
-    """Return how much worse a figure is, as a share; negative when it is better."""
-    ratio = figure.change.ratio
-    if ratio is None:
-        return 1.0 if figure.worse else 0.0
-    higher = next((measure.higher_is_better for measure in MEASURES if measure.name == figure.name), True)
-    return 1 - ratio if higher else 1 - 1 / ratio

@@ -9,6 +9,7 @@ from typing import Final
 
 from harness.report.cells import value_at
 from harness.report.change import Change, change_of
+from harness.report.tensors import is_tensor, ms_text
 from harness.report.text import mebibytes, number
 from harness.store.schema import CellRecord, Sample
 
@@ -82,8 +83,15 @@ DECODE: Final = Measure(
     "decode_tps", "decode", _unit("tok/s"), True, _at("metrics", "decode_tps.median"),
     lambda record: [sample.decode_tps for sample in _timed(record)],
 )  # fmt: skip
+LATENCY: Final = Measure(
+    "latency_ms", "latency", lambda value: f"{ms_text(value)} ms", False, _at("metrics", "latency_ms.p50"),
+    lambda record: [sample.latency_ms for sample in _timed(record)],
+)  # fmt: skip
+# What a cell is about: one of these is told even where it did not change.
+MAIN: Final = frozenset({DECODE.name, LATENCY.name})
 MEASURES: Final = (
     DECODE,
+    LATENCY,
     Measure(
         "prefill_tps", "prefill", _unit("tok/s"), True, _at("metrics", "prefill_tps.median"),
         lambda record: [_prefill(sample) for sample in _timed(record)],
@@ -122,6 +130,11 @@ class Figure:
         return self.change.verdict == "slower"
 
 
+def main_measure(record: CellRecord) -> Measure:
+    """Return what a cell is about: decode speed, or the latency of a model that is no language model."""
+    return LATENCY if is_tensor(record) else DECODE
+
+
 def figure_of(
     measure: Measure,
     base: Sequence[CellRecord],
@@ -158,6 +171,15 @@ def middle_of(values: Sequence[float | None]) -> float | None:
         return None
     half = len(known) // 2
     return known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
+
+
+def loss_of(figure: Figure) -> float:
+    """Return how much worse a figure is, as a share; negative when it is better."""
+    ratio = figure.change.ratio
+    if ratio is None:
+        return 1.0 if figure.worse else 0.0
+    higher = next((measure.higher_is_better for measure in MEASURES if measure.name == figure.name), True)
+    return 1 - ratio if higher else 1 - 1 / ratio
 
 
 def golden_of(base: CellRecord, new: CellRecord) -> Figure | None:

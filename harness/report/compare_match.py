@@ -217,5 +217,7 @@ def _settings_apart(there: CellConfig, here: CellConfig) -> str:
     """Return how the settings of the nearest cell differ, e.g. ``threads 4 there, 2 here``."""
     then, now = there.model_dump(exclude={"repeats"}), here.model_dump(exclude={"repeats"})
     apart = [key for key in then if then[key] != now[key]]
-    words = {key: f"{key} {then[key]} there, {now[key]} here" for key in apart} | {"prompt_hash": "prompt or questions"}
+    words = {key: f"{key} {then[key]} there, {now[key]} here" for key in apart} | {
+        "prompt_hash": "inputs" if here.kind == "tensor" else "prompt or questions"
+    }
     return one_line(", ".join(words[key] for key in apart))

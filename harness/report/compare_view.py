@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harness.report.cells import cell_label, phone_labels
 from harness.report.compare import Compared, Comparison
-from harness.report.compare_figures import Figure
+from harness.report.compare_figures import MAIN, Figure
 from harness.report.text import cut, one_line, plural
 from harness.store.schema import CellRecord
 
@@ -81,7 +81,7 @@ def change_text(figure: Figure) -> str:
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Return a row per cell and figure, the worst first. What was no change at all is told by decode speed alone."""
+    """Return a row per cell and figure, the worst first. What was no change at all is told by speed alone."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     for title in _HEAD:
         right = title in ("base", "new", "change (interval)")
@@ -119,8 +119,8 @@ def _shown_cells(comparison: Comparison) -> tuple[Compared, ...]:
 
 
 def worth_showing(cell: Compared) -> list[Figure]:
-    """Return the figures that a row is worth: decode speed, and whatever changed."""
-    return [one for one in cell.figures if one.name == "decode_tps" or one.change.verdict in ("faster", "slower")]
+    """Return the figures that a row is worth: what the cell is about, and whatever changed."""
+    return [one for one in cell.figures if one.name in MAIN or one.change.verdict in ("faster", "slower")]
 
 
 def _checked(cell: Compared) -> str:

@@ -15,6 +15,7 @@ import pandas as pd
 from harness.core.reasons import Verdict
 from harness.report.besides import warning_codes
 from harness.report.cells import value_at
+from harness.report.tensors import accuracy_of
 from harness.report.text import inert
 from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord
@@ -26,7 +27,10 @@ _FLAG: Final = "boolean"
 
 
 class Column(NamedTuple):
-    """One column: its name, its pandas type, the record's section and path, and what it holds."""
+    """One column: its name, its pandas type, the record's section and path, and what it holds.
+
+    The section ``accuracy`` is :func:`harness.report.tensors.accuracy_of`, of tensor cells.
+    """
 
     name: str
     dtype: str
@@ -54,10 +58,12 @@ IDENTITY: Final = (
     Column("tier", _TEXT, "phone", "tier", "high, mid or low"),
     Column("context", _TEXT, "phone", "context", "shell or app"),
     Column("driver", _TEXT, "phone", "driver", "GPU driver"),
-    Column("model", _TEXT, "model", "name", "language model"),
+    Column("model", _TEXT, "model", "name", ""),
     Column("model_hash", _TEXT, "model", "hash", "of every file in it"),
     Column("weight_bytes", _COUNT, "model", "weight_bytes", ""),
     Column("quant_bits", _COUNT, "model", "quant_bits", ""),
+    Column("stored", _TEXT, "model", "stored", "how the weights are stored, of a model that came from ONNX"),
+    Column("source", _TEXT, "model", "source", "hash of the model that it was converted from"),
     Column("bundle", _TEXT, "bundle", "name", "device binaries"),
     Column("bundle_hash", _TEXT, "bundle", "hash", ""),
     Column("engine", _TEXT, "bundle", "engine", ""),
@@ -102,6 +108,20 @@ MEASURED: Final = (
     Column("decode_n", _COUNT, "metrics", "decode_tps.n", "timed generations"),
     Column("token_p50_ms", _FIGURE, "metrics", "token_ms.p50", "between tokens"),
     Column("token_p95_ms", _FIGURE, "metrics", "token_ms.p95", ""),
+    Column("latency_p50_ms", _FIGURE, "metrics", "latency_ms.p50", "tensor cells: one inference, outputs copied back"),
+    Column("latency_p90_ms", _FIGURE, "metrics", "latency_ms.p90", "from 20 inferences on"),
+    Column("latency_p99_ms", _FIGURE, "metrics", "latency_ms.p99", "from 200 inferences on"),
+    Column("latency_min_ms", _FIGURE, "metrics", "latency_ms.min", ""),
+    Column("latency_max_ms", _FIGURE, "metrics", "latency_ms.max", ""),
+    Column("latency_n", _COUNT, "metrics", "latency_ms.n", "timed inferences"),
+    Column("cosine", _FIGURE, "accuracy", "cosine", "accuracy kept, the worst output's: cosine similarity, mean"),
+    Column("cosine_min", _FIGURE, "accuracy", "cosine_min", "of the worst sample"),
+    Column("same_positions", _FIGURE, "accuracy", "same_positions", "share of decisions as the reference's"),
+    Column("same_top1", _FIGURE, "accuracy", "same_top1", "share of samples that decide the same everywhere"),
+    Column("max_error", _FIGURE, "accuracy", "max_error", "largest absolute error"),
+    Column("accuracy_samples", _COUNT, "accuracy", "samples", "inputs over which it was measured"),
+    Column("accuracy_real", _FLAG, "accuracy", "real_inputs", "whether these were given, or random"),
+    Column("accuracy_reference", _TEXT, "accuracy", "reference", "what the outputs were compared with"),
     Column("load_cold_ms", _FIGURE, "metrics", "load_cold_ms", ""),
     Column("tuning_ms", _FIGURE, "metrics", "tuning_ms", ""),
     Column("load_ms", _FIGURE, "metrics", "load_ms", ""),
@@ -133,7 +153,11 @@ REFUSED: Final = (
     Column("refused_ttft_p50_ms", _FIGURE, "metrics", "ttft_ms.p50", "not a result"),
     Column("refused_prefill_tps", _FIGURE, "metrics", "prefill_tps.median", "not a result"),
     Column("refused_decode_tps", _FIGURE, "metrics", "decode_tps.median", "not a result"),
+    Column("refused_latency_p50_ms", _FIGURE, "metrics", "latency_ms.p50", "not a result"),
 )
+
+_OF_ACCURACY: Final = tuple(column for column in MEASURED if column.section == "accuracy")
+_OF_RECORD: Final = tuple(column for column in MEASURED if column.path and column not in _OF_ACCURACY)
 
 COLUMNS: Final = (*IDENTITY, *MEASURED, *REFUSED)
 
@@ -153,7 +177,10 @@ def _row(record: CellRecord) -> dict[str, Any]:
         row["golden_ci95_low"], row["golden_ci95_high"] = share
     row["warnings"] = ";".join(warning_codes(record)) or None
     if record.verdict is Verdict.OK:
-        row |= {column.name: _plain(record, column) for column in MEASURED if column.path}
+        row |= {column.name: _plain(record, column) for column in _OF_RECORD}
+        accuracy = accuracy_of(record)
+        if accuracy is not None:
+            row |= {column.name: getattr(accuracy, column.path) for column in _OF_ACCURACY}
         interval = value_at(record, "metrics", "decode_tps.ci95")
         if interval is not None:
             row["decode_ci95_low_tps"], row["decode_ci95_high_tps"] = interval

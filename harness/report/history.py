@@ -29,20 +29,26 @@ _ASKED: Final = operator.attrgetter(*(name for name in CellConfig.model_fields i
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that is followed from run to run; ``section`` and ``path`` are where a record has it."""
+    """A figure that is followed from run to run; ``section`` and ``path`` are where a record has it.
+
+    ``kinds`` are those of cells that have it, ``main`` whether such a cell is about it.
+    """
 
     name: str
     unit: str
     section: str
     path: str
     higher_is_better: bool = True
+    kinds: frozenset[str] = frozenset({"burst", "sustained"})
+    main: bool = False
 
 
 FIGURES: Final = (
-    Figure("decode", "tok/s", "metrics", "decode_tps.median"),
+    Figure("decode", "tok/s", "metrics", "decode_tps.median", main=True),
+    Figure("latency", "ms", "metrics", "latency_ms.p50", False, frozenset({"tensor"}), main=True),
     Figure("prefill", "tok/s", "metrics", "prefill_tps.median"),
     Figure("TTFT", "ms", "metrics", "ttft_ms.p50", higher_is_better=False),
-    Figure("peak memory", "bytes", "metrics", "peak_rss_bytes", higher_is_better=False),
+    Figure("peak memory", "bytes", "metrics", "peak_rss_bytes", False, frozenset({"burst", "sustained", "tensor"})),
     Figure("sustained ratio", "", "thermal", "sustained_ratio"),
 )
 
@@ -194,6 +200,8 @@ def _add(cells: _Cells, info: RunInfo, record: CellRecord) -> None:
         return
     about = circumstances_of(record)
     for figure in FIGURES:
+        if record.config.kind not in figure.kinds:
+            continue
         value = value_at(record, figure.section, figure.path)
         if value is None or value <= 0:
             why = f"{figure.name} is {value}" if value is not None else why_unknown(record, figure.section, figure.path)

@@ -117,8 +117,8 @@ def _first_level(series: Series) -> float:
 
 
 def _is_drawn(series: Series) -> bool:
-    """Whether a line is worth its place: what moved, and every decode speed."""
-    return series.moved or series.figure.name == "decode"
+    """Whether a line is worth its place: what moved, and what cells are about."""
+    return series.moved or series.figure.main
 
 
 class _Scale:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from harness.report.history import ChangePoint, Figure, Gap, Series, Trend
 from harness.report.history_causes import Difference
+from harness.report.tensors import ms_text
 from harness.report.text import mebibytes, number, plural
 
 
@@ -43,6 +44,8 @@ class Quiet:
 
 def amount(figure: Figure, value: float) -> str:
     """Return a value with its unit."""
+    if figure.unit == "ms":
+        return f"{ms_text(value)} ms"
     return mebibytes(value) if figure.unit == "bytes" else f"{number(value)} {figure.unit}".rstrip()
 
 

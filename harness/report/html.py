@@ -22,6 +22,7 @@ from harness.report import page_assets, view
 from harness.report.besides import causes, deciding, remarks
 from harness.report.cells import by_phone, cell_label, phone_labels
 from harness.report.chart import Chart, for_script, interval, speed_chart
+from harness.report.columns import kinds_of
 from harness.report.environment import page_environment
 from harness.report.expectation_view import expectation_rows
 from harness.report.fleet import fleet_table
@@ -38,6 +39,7 @@ from harness.report.summary import headline
 from harness.report.threads import speed_up_in_words
 from harness.report.tiers import tiers_of
 from harness.report.tiers_view import tiers_view
+from harness.report.variants_view import TITLES, variants_view
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, latest_of, write_atomically
 from harness.store.schema import CellRecord
@@ -114,6 +116,11 @@ def report_html(
     limits = {anchors[phone_id]: phone_limits(info, group) for phone_id, group in groups.items()}
     curves = soaks(records, labels, at_most=None if in_full else _CURVES)
     data = page_data(records, labels, raw_base, FULL if in_full else LARGE)
+    kinds = kinds_of(records)
+    with_charts = bool(chart.figure) or not in_full or kinds.tensor
+    short_ids = dict(zip((record.cell_id for record in records), data["ids"], strict=True))
+    rules = load_tier_rules()
+    tiers = tiers_of(info, records, rules)
     fragments = {} if in_full else _fragments(environment, groups, anchors, limits, curves)
     page: str = environment.get_template("report.html.j2").render(
         info=info,
@@ -138,14 +145,18 @@ def report_html(
         curves_inline=len(curves.cells) if in_full else _CURVES_SHOWN,
         phones=[view.phone_head(anchors[phone_id], labels[phone_id], group) for phone_id, group in groups.items()],
         tables={
-            anchors[phone_id]: view.phone_table(anchors[phone_id], labels[phone_id], group, raw_base)
+            anchors[phone_id]: view.phone_table(anchors[phone_id], labels[phone_id], group, raw_base, kinds)
             for phone_id, group in (groups.items() if in_full else ())
         },
-        short_ids=dict(zip((record.cell_id for record in records), data["ids"], strict=True)),
+        short_ids=short_ids,
+        kinds=kinds,
         # slots
         expectations=expectation_rows(records, labels),
         news=view_of(news, records) if news is not None else None,
-        tiers=tiers_view(tiers_of(info, records, load_tier_rules()), labels),
+        tiers=tiers_view(tiers, labels),
+        variants=variants_view(records, tiers.tiers, rules, labels, short_ids) if kinds.tensor else (),
+        variant_titles=TITLES,
+        listed_variants=_KINDS_LISTED,
         limits=limits,
         spoken=[(labels[phone_id], view.spoken(group)) for phone_id, group in groups.items()] if in_full else [],
         refusals=view.refusals(records),
@@ -154,8 +165,8 @@ def report_html(
         plan=plan_text(info),
         css=Markup(page_assets.style()),  # noqa: S704 -- our own file
         data=page_assets.packed({**data, "fragments": fragments}) if total else None,
-        plotly=page_assets.plotly_packed() if chart.figure or not in_full else None,
-        **_scripts(with_charts=bool(chart.figure) or not in_full),
+        plotly=page_assets.plotly_packed() if with_charts else None,
+        **_scripts(with_charts=with_charts),
     )
     return page
 

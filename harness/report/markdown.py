@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Final
 
 from harness.core.reasons import Verdict
+from harness.plan.tiers import load_tier_rules
 from harness.report.cells import by_phone, cell_label, phone_labels, value_at
 from harness.report.news_file import NewsFile, read_news
 from harness.report.news_words import Group, NewsView, view_of
 from harness.report.recommend_text import choices_of, lines_of
 from harness.report.summary import headline
-from harness.report.text import cut, number, one_line, plural
+from harness.report.tensors import accuracy_of, cosine_text, is_tensor, latency_at, ms_text
+from harness.report.text import cut, mebibytes, number, one_line, plural
+from harness.report.tiers import tiers_of, variant_lines
+from harness.report.variants import models_of, setting_of
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord
@@ -57,6 +61,7 @@ def summary_md(info: RunInfo, records: Sequence[CellRecord], news: NewsFile | No
         *(_news_table(view) if view is not None else ()),
         *_choices(info, records),
         *_figures(records),
+        *_variants(info, records),
         *(_details(view) if view is not None else ()),
         _provenance(info),
     ]
@@ -117,7 +122,11 @@ def _figures(records: Sequence[CellRecord]) -> list[str]:
     best: dict[tuple[str, str], CellRecord] = {}
     for record in records:
         key = (record.phone.id, record.model.hash)
-        if record.verdict is Verdict.OK and (key not in best or _decode(record) > _decode(best[key])):
+        if (
+            record.verdict is Verdict.OK
+            and not is_tensor(record)
+            and (key not in best or _decode(record) > _decode(best[key]))
+        ):
             best[key] = record
     if not best:
         return []
@@ -127,12 +136,41 @@ def _figures(records: Sequence[CellRecord]) -> list[str]:
     ]
     for record in list(best.values())[:_FIGURES]:
         figures = [_shown(record, path) for path in ("ttft_ms.p50", "prefill_tps.median", "decode_tps.median")]
-        peak = value_at(record, "metrics", "peak_rss_bytes")
-        figures.append("—" if peak is None else number(peak / 2**20))
+        figures.append(_mib(value_at(record, "metrics", "peak_rss_bytes")))
         rows.append(f"| {code(labels[record.phone.id])} | {code(cell_label(record))} | {' | '.join(figures)} |")
     if len(best) > _FIGURES:
         rows.append(f"| {len(best) - _FIGURES} more in the report | | | | | |")
     return ["\n".join(rows) + "\n"]
+
+
+def _variants(info: RunInfo, records: Sequence[CellRecord]) -> list[str]:
+    """Return the variants of each model side by side, tier by tier, and which one to ship."""
+    cells = [record for record in records if is_tensor(record)]
+    if not cells:
+        return []
+    rows = [
+        "| model | variant | tier, worst phone | weights | fastest setting | latency ms | p90 | peak MiB | cosine |",
+        "| --- | --- | --- | ---: | --- | ---: | ---: | ---: | ---: |",
+    ]
+    found = [(model, side, tier) for model in models_of(cells) for side in model.sides for tier in side.tiers]
+    for model, side, tier in found[:_FIGURES]:
+        accuracy = accuracy_of(tier.least) if tier.least is not None else None
+        peak = value_at(tier.largest, "metrics", "peak_rss_bytes") if tier.largest is not None else None
+        cosine = "—" if accuracy is None or accuracy.cosine is None else cosine_text(accuracy.cosine)
+        words = (code(model.name), code(side.variant.stored or side.variant.name), code(tier.tier))
+        size, setting = mebibytes(side.variant.weight_bytes), code(setting_of(tier.slowest))
+        latency = (latency_at(tier.slowest, name) for name in ("p50", "p90"))
+        figures = (*("—" if one is None else ms_text(one) for one in latency), _mib(peak), cosine)
+        rows.append(f"| {' | '.join((*words, size, setting, *figures))} |")
+    if len(found) > _FIGURES:
+        rows.append(f"| {len(found) - _FIGURES} more in the report | | | | | | | | |")
+    lines = [line for tier in tiers_of(info, cells, load_tier_rules()).tiers for line in variant_lines(tier)]
+    ship = "".join(f"- {code(line)}\n" for line in lines[:_FIGURES])
+    return ["\n".join(rows) + "\n"] * bool(found) + (["**What to ship**\n", ship] if ship else [])
+
+
+def _mib(size: float | None) -> str:
+    return "—" if size is None else number(size / 2**20)
 
 
 def _decode(record: CellRecord) -> float:

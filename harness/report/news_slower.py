@@ -24,17 +24,23 @@ SLOWER_BOUND: Final = 0.15
 _LOG_BOUND: Final = math.log(1 - SLOWER_BOUND)
 # A first token that comes later by less than this is noticed by nobody.
 NOTICED_MS: Final = 50.0
+# An inference that takes longer by less than this is noticed by nobody, and timers and schedulers decide about it.
+NOTICED_LATENCY_MS: Final = 0.5
 # Starts that are further apart in temperature than this are not compared.
 COMPARABLE_C: Final = 5.0
 
 
 @dataclass(frozen=True)
 class Timings:
-    """What a cell that is ok has to be compared by: its timed generations, and how warm the phone was before."""
+    """What a cell that is ok has to be compared by, and how warm the phone was before.
+
+    That are its timed generations, or its inferences (``latency_ms``).
+    """
 
     decode_tps: tuple[float, ...]
     ttft_ms: tuple[float, ...]
     start_c: float | None
+    latency_ms: tuple[float, ...] = ()
 
 
 def timings_of(record: CellRecord) -> Timings | None:
@@ -53,6 +59,7 @@ def timings_of(record: CellRecord) -> Timings | None:
         _positive([sample.decode_tps for sample in timed]),
         () if sustained else _positive([sample.ttft_ms for sample in timed]),
         record.thermal.start_c if record.thermal is not None else None,
+        _positive([sample.latency_ms for sample in timed]),
     )
 
 
@@ -63,7 +70,9 @@ def slower(before: Timings, now: Timings) -> str | None:
     """
     if _warmer(before, now):
         return None
-    found = [words for words in (_decode(before, now), _first_token(before, now)) if words is not None]
+    found = [
+        words for words in (_decode(before, now), _first_token(before, now), _latency(before, now)) if words is not None
+    ]
     return "; ".join(found) or None
 
 
@@ -82,15 +91,25 @@ def _decode(before: Timings, now: Timings) -> str | None:
 
 
 def _first_token(before: Timings, now: Timings) -> str | None:
-    if _mean_log(before.ttft_ms) - _mean_log(now.ttft_ms) > _LOG_BOUND:
+    words = _later(before.ttft_ms, now.ttft_ms, NOTICED_MS)
+    return None if words is None else f"first token after {words}"
+
+
+def _latency(before: Timings, now: Timings) -> str | None:
+    words = _later(before.latency_ms, now.latency_ms, NOTICED_LATENCY_MS)
+    return None if words is None else f"latency {words}"
+
+
+def _later(before: Sequence[float], now: Sequence[float], noticed_ms: float) -> str | None:
+    """Return in words that a time got longer, ``None`` where that is not proven or not noticed."""
+    if _mean_log(before) - _mean_log(now) > _LOG_BOUND:
         return None
-    change = change_of(before.ttft_ms, now.ttft_ms, bound=SLOWER_BOUND, higher_is_better=False)
+    change = change_of(before, now, bound=SLOWER_BOUND, higher_is_better=False)
     if change.ratio is None or change.ci95 is None or change.ci95[0] <= 1 / (1 - SLOWER_BOUND):
         return None
-    if _middle(now.ttft_ms) - _middle(before.ttft_ms) < NOTICED_MS:
+    if _middle(now) - _middle(before) < noticed_ms:
         return None
-    was, is_now = _typical(before.ttft_ms), _typical(now.ttft_ms)
-    return f"first token after {is_now} ms, was {was}{_share(change.ratio, change.ci95)}"
+    return f"{_typical(now)} ms, was {_typical(before)}{_share(change.ratio, change.ci95)}"
 
 
 def _share(ratio: float, interval: tuple[float, float]) -> str:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.report.cells import backend_label, extras, lengths_label, numerics_label
+from harness.report.columns import kinds_of
+from harness.report.tensors import accuracy_of, latency_at
 from harness.report.text import backend_name, cut, one_line, visible
 from harness.report.view import raw_link
 from harness.store.schema import CellRecord
@@ -97,6 +99,10 @@ class _Columns:
         """Add a speed or a time."""
         self.figures[name].append(None if value is None else _shown(value))
 
+    def fine(self, name: str, value: float | None) -> None:
+        """Add a time that may be far below a millisecond."""
+        self.figures[name].append(None if value is None else float(f"{value:.3g}"))
+
     def size(self, name: str, value: float | None) -> None:
         """Add a size in bytes, as MiB."""
         self.figures[name].append(None if value is None else _mebibytes(value))
@@ -127,14 +133,18 @@ def page_data(
     columns = _Columns(budget)
     places = {phone_id: place for place, phone_id in enumerate(labels)}
     ids = short_ids(records)
+    # Runs of language models, which are the largest, have no columns that nothing fills.
+    kinds = kinds_of(records)
+    parts = (_names, _outcome, _measured, _sensed, _said, *((_tensor,) if kinds.tensor else ()))
     for record in records:
         columns.count("phone", places[record.phone.id])
-        for part in (_names, _outcome, _measured, _sensed, _said):
+        for part in parts:
             part(columns, record)
         columns.text("raw", _raw(record, raw_base))
     return {
         "count": len(records),
         "ids": ids,
+        "kinds": {"language": kinds.language, "tensor": kinds.tensor},
         "phones": list(labels.values()),
         "texts": {name: {"words": each.words, "values": each.values} for name, each in columns.texts.items()},
         "figures": columns.figures,
@@ -232,6 +242,17 @@ def _said(columns: _Columns, record: CellRecord) -> None:
     columns.text("text", output.text if output and not answers else "")
     asked = columns.texts.setdefault("answers", _Words(columns.budget))
     asked.add(_json([[a.question, cut(a.text, columns.budget.one_text), a.expect, a.right] for a in answers]))
+
+
+def _tensor(columns: _Columns, record: CellRecord) -> None:
+    for name, key in (("latency", "p50"), ("latency_p90", "p90"), ("latency_p99", "p99")):
+        columns.fine(name, latency_at(record, key))
+    latency = record.metrics.latency_ms if record.metrics is not None else None
+    columns.count("latency_n", latency.n if latency is not None else None)
+    accuracy = accuracy_of(record)
+    columns.figures["cosine"].append(accuracy.cosine if accuracy is not None else None)
+    columns.text("kept", accuracy.words if accuracy is not None else "")
+    columns.text("kept_by", f"{accuracy.reference}; held to {accuracy.held_to}" if accuracy is not None else "")
 
 
 def _raw(record: CellRecord, base: str) -> str:

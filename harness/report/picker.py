@@ -2,6 +2,7 @@
 
 A configuration is model, backend, precision and memory mode; of its thread counts the fastest is shown. All fields are
 of cells of one shape (prompt, generated and context tokens), the one that most cells have: others cannot be compared.
+Models that are no language models have a table of their own (:mod:`harness.report.variants`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from harness.core.reasons import Verdict
 from harness.report.cells import VERDICTS, lengths_label, numerics_label, threads_label
+from harness.report.tensors import is_tensor
 from harness.report.text import backend_name, number, one_line
 from harness.store.schema import CellRecord
 
@@ -72,12 +74,12 @@ class Picker:
 
 def picker(records: Sequence[CellRecord], labels: Mapping[str, str], ids: Sequence[str]) -> Picker:
     """Return the table; ``ids`` are the cells' ids as links name them, in the order of ``records``."""
-    shape = _commonest([_shape(record) for record in records])
+    shape = _commonest([_shape(record) for record in records if not is_tensor(record)])
     groups: dict[tuple[str, _Configuration], tuple[CellRecord, str]] = {}
     others = 0
     for record, cell in zip(records, ids, strict=True):
         if _shape(record) != shape:
-            others += 1
+            others += not is_tensor(record)
             continue
         key = (record.phone.id, _configuration(record))
         seen = groups.get(key)

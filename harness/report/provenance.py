@@ -22,6 +22,8 @@ def provenance(info: RunInfo, records: Sequence[CellRecord]) -> list[tuple[str, 
     models = {
         model.hash: f"{model.name}, {mebibytes(model.weight_bytes)} of weights, "
         + (f"{model.quant_bits} bits" if model.quant_bits is not None else "bits not known")
+        + (f", stored as {model.stored}" if model.stored else "")
+        + (f", converted from {model.source}" if model.source else "")
         for model in {record.model.hash: record.model for record in records}.values()
     }
     bundles = {

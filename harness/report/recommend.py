@@ -122,10 +122,10 @@ class Choice:
 
 
 def choices(records: Iterable[CellRecord], tolerance: float = DEFAULT_TOLERANCE) -> list[Choice]:
-    """Return the choice for each phone and model, in the order in which they come among the records."""
+    """Return the choice for each phone and language model, in the order in which they come among the records."""
     groups: dict[tuple[str, str], list[CellRecord]] = {}
     for record in records:
-        if record.verdict not in _NEVER_RAN:
+        if record.verdict not in _NEVER_RAN and record.config.kind != "tensor":
             groups.setdefault((record.phone.id, record.model.hash), []).append(record)
     return [_choice(group, tolerance) for group in groups.values()]
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from harness.core.reasons import Verdict
-from harness.plan.tiers import Slo, TierRules
+from harness.plan.tiers import Slo, TensorSlo, TierRules
 from harness.report.cells import why_unknown
 from harness.report.recommend import Score, score_of_cell
-from harness.report.text import distinct, listing, mebibytes, number, percent
-from harness.store.schema import CellRecord
+from harness.report.tensors import Accuracy, accuracy_of, cosine_text, is_tensor, ms_text
+from harness.report.text import distinct, listing, mebibytes, number, percent, plural
+from harness.store.schema import CellRecord, Latency
 
 # Its figures are ordered, not measured.
 SYNTHETIC: Final = "synthetic"
@@ -80,7 +81,7 @@ def unknowns_in_words(unknown: Iterable[Missed]) -> str:
 
 
 def _ms(value: float) -> str:
-    return f"{number(value)} ms"
+    return f"{ms_text(value)} ms"
 
 
 def _tps(value: float) -> str:
@@ -95,13 +96,32 @@ PROMISES: Final = (
     _Promise("min_available_bytes", "least free memory of the phone", mebibytes),
     _Promise("golden", "share of right answers", percent),
 )
-_BY_NAME: Final = {promise.name: promise for promise in PROMISES}
+TENSOR_PROMISES: Final = (
+    _Promise("latency_ms", "latency", _ms, most=True),
+    _Promise("cosine", "cosine similarity", cosine_text),
+    _Promise("same_positions", "share of decisions that stay the same", percent),
+    _Promise("same_top1", "share of samples that decide the same", percent),
+    *(promise for promise in PROMISES if promise.name in ("ram_share_max", "min_available_bytes")),
+)
+_BY_NAME: Final = {promise.name: promise for promise in (*PROMISES, *TENSOR_PROMISES)}
+CEILINGS: Final = frozenset(promise.name for promise in _BY_NAME.values() if promise.most)
+"""The promises of which less is better."""
 
 
-def judge(figures: Mapping[str, Figure], slo: Slo) -> Judgement:
+def promises_of(slo: Slo | TensorSlo) -> tuple[tuple[str, str], ...]:
+    """Return the promises that are made, each by its name and in words, e.g. ``decode speed at least 10.0 tok/s``."""
+    known = TENSOR_PROMISES if isinstance(slo, TensorSlo) else PROMISES
+    return tuple(
+        (promise.name, f"{promise.words} {'at most' if promise.most else 'at least'} {promise.show(wanted)}")
+        for promise in known
+        if (wanted := getattr(slo, promise.name)) is not None
+    )
+
+
+def judge(figures: Mapping[str, Figure], slo: Slo | TensorSlo) -> Judgement:
     """Hold figures against the promises that are made of them; a promise without its figure is not looked at."""
     met, missed, unknown = [], [], []
-    for promise in PROMISES:
+    for promise in TENSOR_PROMISES if isinstance(slo, TensorSlo) else PROMISES:
         wanted, got = getattr(slo, promise.name), figures.get(promise.name)
         if wanted is None or got is None:
             continue
@@ -115,8 +135,8 @@ def judge(figures: Mapping[str, Figure], slo: Slo) -> Judgement:
 
 
 def figures_of(record: CellRecord) -> dict[str, Figure]:
-    """Return the figures of a cell that something may be promised of: other ones of a burst than of a soak."""
-    return {name: read(record) for name, read in _OF_KIND.get(record.config.kind, ())}
+    """Return the figures of a cell that something may be promised of: its kind says which."""
+    return {name: found for name, read in _OF_KIND[record.config.kind] if (found := read(record)) is not None}
 
 
 def golden_figure(score: Score | None) -> Figure:
@@ -150,12 +170,47 @@ def _unknown(record: CellRecord, section: str, path: str) -> Figure:
 
 def _ttft(record: CellRecord) -> Figure:
     """Return the 90th percentile; of too few samples the slowest, which is never below it."""
-    latency = record.metrics.ttft_ms if record.metrics is not None else None
+    return _slow(record, "ttft_ms", record.metrics.ttft_ms if record.metrics is not None else None)
+
+
+def _latency(record: CellRecord) -> Figure:
+    return _slow(record, "latency_ms", record.metrics.latency_ms if record.metrics is not None else None)
+
+
+def _slow(record: CellRecord, path: str, latency: Latency | None) -> Figure:
     if latency is None:
-        return _unknown(record, "metrics", "ttft_ms")
+        return _unknown(record, "metrics", path)
     if latency.p90 is not None:
         return Figure(latency.p90, f"p90 of {latency.n}")
     return Figure(latency.max, f"slowest of {latency.n}, too few for a p90")
+
+
+def _kept(name: str) -> Callable[[CellRecord], Figure | None]:
+    """Return what reads a figure of the accuracy kept.
+
+    What quantising costs shows on real inputs only: over random ones nothing is known, unless every element of every
+    output is as it was. An output without classes decides nothing, so nothing can be promised of its decisions.
+    """
+
+    def read(record: CellRecord) -> Figure | None:
+        accuracy = accuracy_of(record)
+        if accuracy is None:
+            return _unknown(record, "output", "tensors")
+        value: float | None = getattr(accuracy, name)
+        if value is None:
+            return Figure(None, "no sample could be compared") if name == "cosine" else None
+        why_not = _why_no_accuracy(accuracy)
+        return Figure(None, why_not) if why_not else Figure(value, f"over {accuracy.inputs}")
+
+    return read
+
+
+def _why_no_accuracy(accuracy: Accuracy) -> str:
+    if accuracy.failed:
+        return f"{accuracy.failed} of {plural(accuracy.samples, 'sample')} could not be compared"
+    if not accuracy.real_inputs and not accuracy.exact:
+        return "measured over random inputs, which says little: add real ones (models convert --samples DIR)"
+    return ""
 
 
 def _ram_share(record: CellRecord) -> Figure:
@@ -169,29 +224,43 @@ def _ram_share(record: CellRecord) -> Figure:
 
 
 _BOTH: Final = (("ram_share_max", _ram_share), ("min_available_bytes", _free), ("golden", _golden))
-_OF_KIND: Final[dict[str, tuple[tuple[str, Callable[[CellRecord], Figure]], ...]]] = {
+_OF_KIND: Final[dict[str, tuple[tuple[str, Callable[[CellRecord], Figure | None]], ...]]] = {
     "burst": (("ttft_ms", _ttft), ("decode_tps", _decode), *_BOTH),
     "sustained": (("sustained_ratio", _sustained), *_BOTH),
+    "tensor": (
+        ("latency_ms", _latency),
+        *((name, _kept(name)) for name in ("cosine", "same_positions", "same_top1")),
+        ("ram_share_max", _ram_share),
+        ("min_available_bytes", _free),
+    ),
 }
 
 
-def comparable(record: CellRecord, slo: Slo) -> bool:
-    """Whether a cell measured what the SLO speaks of: its prompt length, nothing before it, by a real engine, ok."""
+def comparable(record: CellRecord, slo: Slo | TensorSlo) -> bool:
+    """Whether a cell measured what the SLO speaks of, by a real engine, ok.
+
+    Of language models that is its prompt length, with nothing before it.
+    """
     config = record.config
-    return (
-        record.verdict is Verdict.OK
-        and config.prompt_tokens == slo.prompt_tokens
-        and config.context_tokens == 0
-        and record.bundle.engine != SYNTHETIC
-    )
+    if record.verdict is not Verdict.OK or record.bundle.engine == SYNTHETIC:
+        return False
+    if isinstance(slo, TensorSlo):
+        return is_tensor(record)
+    return config.prompt_tokens == slo.prompt_tokens and config.context_tokens == 0
 
 
-def missed(record: CellRecord, slo: Slo) -> tuple[Missed, ...]:
+def missed(record: CellRecord, slo: Slo | TensorSlo) -> tuple[Missed, ...]:
     """Return the promises that an ``ok`` cell does not keep; none for a cell that is not comparable."""
     return judge(figures_of(record), slo).missed if comparable(record, slo) else ()
 
 
+def slo_of(record: CellRecord, rules: TierRules) -> Slo | TensorSlo | None:
+    """Return what its phone's tier promises of such a cell; ``None``: nothing."""
+    tier = record.phone.tier
+    return rules.tensor_slo.get(tier) if is_tensor(record) else rules.slo.get(tier)
+
+
 def missed_of(record: CellRecord, rules: TierRules) -> tuple[Missed, ...]:
     """Return the promises of its phone's tier that an ``ok`` cell does not keep."""
-    slo = rules.slo.get(record.phone.tier)
+    slo = slo_of(record, rules)
     return () if slo is None else missed(record, slo)

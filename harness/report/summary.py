@@ -12,6 +12,8 @@ from rich.text import Text
 
 from harness.core.reasons import Reason, Verdict
 from harness.report.cells import VERDICTS, backend_label, of_verdict, phone_labels, value_at
+from harness.report.columns import Kinds, kinds_of
+from harness.report.tensors import accuracy_of, cosine_text, latency_at, ms_text
 from harness.report.text import backend_name, celsius, cut, distinct, number, one_line, plural
 from harness.store.schema import CellRecord
 
@@ -24,7 +26,10 @@ _COLOURS: Final = {
 }
 # Phones' and models' names are cut to this; with both in the table, to the second.
 _NAME_WIDTHS: Final = (14, 9)
+_LANGUAGE: Final = ("TTFT", "prefill", "decode")
+_TENSOR: Final = ("p50", "p90", "kept")
 _UNITS: Final = "medians: TTFT in ms, prefill and decode in tok/s; peak memory in MiB"
+_TENSOR_UNITS: Final = "latency in ms; kept: cosine similarity with the reference; peak memory in MiB"
 
 
 def headline(records: Sequence[CellRecord], fleet_size: int) -> str:
@@ -81,6 +86,8 @@ def summary_table(records: Sequence[CellRecord]) -> Table:
     """Return one line per cell. Figures of cells that are not ok stand in brackets: seen, not valid."""
     models = distinct(record.model.name for record in records)
     refused = any(record.verdict is not Verdict.OK and record.metrics is not None for record in records)
+    kinds = kinds_of(records)
+    units = [_UNITS] * kinds.language + [_TENSOR_UNITS] * kinds.tensor
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -88,7 +95,7 @@ def summary_table(records: Sequence[CellRecord]) -> Table:
         padding=0,
         title=Text(f"model: {one_line(models[0])}") if len(models) == 1 else None,
         title_justify="left",
-        caption=Text(_UNITS + ("\n(in brackets): measured but refused, not a result" if refused else "")),
+        caption=Text("\n".join(units) + ("\n(in brackets): measured but refused, not a result" if refused else "")),
         caption_justify="left",
     )
     table.add_column("phone", overflow="fold")
@@ -97,7 +104,7 @@ def summary_table(records: Sequence[CellRecord]) -> Table:
     table.add_column("backend", overflow="fold")
     table.add_column("thr", justify="right", no_wrap=True)
     table.add_column("prec", overflow="fold")
-    for title in ("TTFT", "prefill", "decode", "MiB", "°C"):
+    for title in (*_LANGUAGE * kinds.language, *_TENSOR * kinds.tensor, "MiB", "°C"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("verdict", overflow="fold")
     width = _NAME_WIDTHS[len(models) > 1]
@@ -109,7 +116,7 @@ def summary_table(records: Sequence[CellRecord]) -> Table:
             Text(backend_label(record).replace(" → ", "→")),
             Text(str(record.config.threads) if record.config.backend == "cpu" else "—"),
             Text(one_line(record.config.precision)),
-            *_figures(record),
+            *_figures(record, kinds),
             Text(_verdict(record), style=_COLOURS[record.verdict]),
         )
     return table
@@ -119,11 +126,21 @@ def _verdict(record: CellRecord) -> str:
     return "ok" if record.reason is None else f"{record.verdict.value}: {record.reason}"
 
 
-def _figures(record: CellRecord) -> list[Text]:
-    values = (
+def _figures(record: CellRecord, kinds: Kinds) -> list[Text]:
+    accuracy = accuracy_of(record) if kinds.tensor else None
+    language = (
         (value_at(record, "metrics", "ttft_ms.p50"), number),
         (value_at(record, "metrics", "prefill_tps.median"), number),
         (value_at(record, "metrics", "decode_tps.median"), number),
+    )
+    tensor = (
+        (latency_at(record, "p50"), ms_text),
+        (latency_at(record, "p90"), ms_text),
+        (accuracy.cosine if accuracy is not None else None, cosine_text),
+    )
+    values = (
+        *language * kinds.language,
+        *tensor * kinds.tensor,
         (value_at(record, "metrics", "peak_rss_bytes"), _mib),
         (value_at(record, "thermal", "max_c"), celsius),
     )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.plan.tiers import TIERS, Slo, TierName, TierRules, load_tier_rules
 from harness.report.recommend_text import tolerance_of
 from harness.report.slo import SYNTHETIC
-from harness.report.text import cut, one_line, plural
+from harness.report.tensors import cosine_text, is_tensor, ms_text
+from harness.report.text import cut, one_line, percent, plural
 from harness.report.tiers_decide import Choice, Decision, decide
 from harness.report.tiers_tried import Configuration, Tried, tried
 from harness.report.tiers_what_if import what_if
+from harness.report.variants_decide import VariantDecision, decide_variants
+from harness.report.variants_tried import TriedVariant, tried_variants
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder, write_atomically
 from harness.store.schema import CellRecord, PhoneInfo
@@ -36,13 +39,18 @@ class PhoneException:
 
 @dataclass(frozen=True)
 class TierReport:
-    """One tier: ids of its phones, the decision, exceptions, and what would change it."""
+    """One tier: ids of its phones, the decision, exceptions, and what would change it.
+
+    ``variants`` are the decisions for models that are no language models, ``language`` whether one of these was run.
+    """
 
     tier: TierName
     phones: tuple[str, ...]
     decision: Decision
     exceptions: tuple[PhoneException, ...] = ()
     what_if: tuple[str, ...] = ()
+    variants: tuple[VariantDecision, ...] = ()
+    language: bool = True
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,8 @@ def tiers_of(info: RunInfo, records: Sequence[CellRecord], rules: TierRules) -> 
     }
     alone = {phone_id: decide(its, labels, explain=False) for phone_id, its in found.items()}
     tiers = [_tier(tier, phones, found, alone, rams, labels, rules.slo.get(tier)) for tier in TIERS]
+    if any(is_tensor(record) for record in real):
+        tiers = _with_variants(tiers, phones, real, rules, facts, labels)
     because = {member.phone.id: member.tier_because for member in info.fleet}
     exceptions = {each.phone_id: each for tier in tiers for each in tier.exceptions}
     return TiersReport(
@@ -99,7 +109,7 @@ def tiers_of(info: RunInfo, records: Sequence[CellRecord], rules: TierRules) -> 
             )
             for phone_id, phone in phones.items()
         ),
-        left_out=_left_out(records),
+        left_out=_left_out(records, rules),
     )  # fmt: skip
 
 
@@ -156,8 +166,33 @@ def lines_of(report: TiersReport) -> list[str]:
         if each.phones and best is not None:
             share = f"proven on {len(best.proven_on)} of {plural(len(each.phones), 'phone')}"
             lines.append(f"tier {each.tier}: {best.configuration.name}, {share}")
-        elif each.phones:
+        elif each.phones and (each.language or not each.variants):
             lines.append(f"tier {each.tier}: nothing recommended: {_in_short(each.decision)}")
+        lines += variant_lines(each)
+    return lines
+
+
+def variant_lines(report: TierReport) -> list[str]:
+    """Return one line for each model of which a variant is to be shipped, or none."""
+    lines = []
+    for each in report.variants:
+        best = each.recommended
+        head = f"tier {report.tier}, {each.name}"
+        if best is None:
+            lines.append(cut(one_line(f"{head}: no variant recommended: {each.because}"), 2 * _LINE))
+            continue
+        expected = best.expected
+        kept = [
+            f"{percent(expected.same_positions)} of decisions kept" if expected.same_positions is not None else "",
+            f"cosine {cosine_text(expected.cosine)}" if expected.cosine is not None else "",
+        ]
+        told = [
+            f"{head}: ship {best.variant.stored or best.variant.name}, {best.configuration.name}",
+            "" if expected.latency_ms_worst_phone is None else f"{ms_text(expected.latency_ms_worst_phone)} ms",
+            next(filter(None, kept), ""),
+            f"proven on {len(best.proven_on)} of {plural(len(report.phones), 'phone')}",
+        ]
+        lines.append(", ".join(filter(None, told)))
     return lines
 
 
@@ -208,6 +243,26 @@ def _tier(
     return TierReport(tier, own, decision, _exceptions(decision, its, alone), what_if(decision, its, rams, labels))
 
 
+def _with_variants(
+    tiers: Sequence[TierReport],
+    phones: Mapping[str, PhoneInfo],
+    real: Sequence[CellRecord],
+    rules: TierRules,
+    facts: Mapping[str, Mapping[str, Any]],
+    labels: Mapping[str, str],
+) -> list[TierReport]:
+    """Return the tiers with which variant of each model to ship there."""
+    slos = {key: slo for key, phone in phones.items() if (slo := rules.tensor_slo.get(phone.tier)) is not None}
+    by_tier: dict[str, list[TriedVariant]] = {tier: [] for tier in TIERS}
+    for each in tried_variants(real, slos, facts):
+        by_tier[phones[each.phone_id].tier].append(each)
+    language = {phones[record.phone.id].tier for record in real if not is_tensor(record)}
+    return [
+        replace(each, variants=decide_variants(by_tier[each.tier], labels), language=each.tier in language)
+        for each in tiers
+    ]
+
+
 def _nothing(because: str) -> Decision:
     return Decision(None, because, None, (), 0, ())
 
@@ -224,12 +279,15 @@ def _exceptions(decision: Decision, its: Sequence[Tried], alone: Mapping[str, De
     )
 
 
-def _left_out(records: Sequence[CellRecord]) -> tuple[str, ...]:
+def _left_out(records: Sequence[CellRecord], rules: TierRules) -> tuple[str, ...]:
     ordered = sum(record.bundle.engine == SYNTHETIC for record in records)
-    tensors = sum(record.config.kind == "tensor" and record.bundle.engine != SYNTHETIC for record in records)
+    tensors = sum(
+        is_tensor(record) and record.bundle.engine != SYNTHETIC and record.phone.tier not in rules.tensor_slo
+        for record in records
+    )
     lines = []
     if ordered:
         lines.append(f"{plural(ordered, 'cell')} of the synthetic engine: its figures are ordered, not measured")
     if tensors:
-        lines.append(f"{plural(tensors, 'cell')} of a kind of which no tier promises anything")
+        lines.append(f"{plural(tensors, 'tensor cell')}: the rules promise nothing of them: add [tensor_slo.TIER]")
     return tuple(lines)

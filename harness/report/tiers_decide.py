@@ -14,18 +14,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
-from harness.report.slo import PROMISES, Missed, unknowns_in_words
+from harness.report.slo import CEILINGS, Missed, unknowns_in_words
 from harness.report.text import distinct, listing, plural
-from harness.report.tiers_tried import Configuration, ForApps, Tried
+from harness.report.tiers_tried import Configuration, ForApps, OnPhone, Standing, Tried
 
 # What a change of speed must be to be one for anybody, as where runs are compared.
-_EQUALLY_FAST: Final = 0.03
+EQUALLY_FAST: Final = 0.03
 _RUNNERS_UP: Final = 3
 _DO_INSTEAD: Final = "use the server, or a simpler feature"
 
 Labels = Mapping[str, str]
+_Tried = TypeVar("_Tried", bound=OnPhone)
+
+
+class Needs(Protocol):
+    """What a configuration costs a phone beside time."""
+
+    @property
+    def peak_rss_bytes(self) -> int | None:
+        """Peak memory of the process."""
+
+    @property
+    def max_c(self) -> float | None:
+        """The highest temperature."""
 
 
 @dataclass(frozen=True)
@@ -93,21 +106,20 @@ def decide(tried: Sequence[Tried], labels: Labels, *, explain: bool = True) -> D
     A configuration counts that misses the SLO on no phone and keeps it on more phones than refused it. Phones on which
     something of it is not known speak neither for nor against it. Without ``explain`` what is ruled out is not told.
     """
-    groups: dict[Configuration, list[Tried]] = {}
-    for each in tried:
-        groups.setdefault(each.configuration, []).append(each)
     proven, open_ones, out = [], [], []
-    for configuration, group in groups.items():
-        by_standing = {name: [each for each in group if each.standing == name] for name in _STANDINGS}
-        met, refused = by_standing["meets"], by_standing["refused"]
-        if by_standing["misses"]:
-            out += [_missed(configuration, by_standing["misses"], labels)] if explain else []
-        elif len(met) > len(refused):
-            proven.append(_choice(configuration, met, group))
-        elif refused and (met or len(refused) >= len(by_standing["unknown"])):
-            out += [_refused(configuration, refused, len(group), labels)] if explain else []
-        else:
-            open_ones.append(_choice(configuration, by_standing["unknown"], group))
+    for configuration, group, verdict in judged(tried):
+        behind = [each for each in group if each.standing == verdict]
+        if verdict == "meets":
+            proven.append(_choice(configuration, behind, group))
+        elif verdict == "unknown":
+            open_ones.append(_choice(configuration, behind, group))
+        elif explain:
+            missed = verdict == "misses"
+            out.append(
+                ruled_out_by_slo(configuration, behind, labels)
+                if missed
+                else ruled_out_by_refusal(configuration, behind, len(group), labels)
+            )
     ranked = _ranked(proven)
     recommended = ranked[0] if ranked else None
     shown = _different(ranked)
@@ -119,11 +131,26 @@ def decide(tried: Sequence[Tried], labels: Labels, *, explain: bool = True) -> D
         provisional,
         tuple(shown[1 : 1 + _RUNNERS_UP]),
         len(ranked) - len(shown[: 1 + _RUNNERS_UP]),
-        tuple(sorted([*out, *(_not_known(each) for each in open_ones if explain and each != provisional)], key=_place)),
+        tuple(sorted([*out, *_all_not_known(open_ones, provisional, explain)], key=place_of)),
     )
 
 
-_STANDINGS: Final = ("meets", "misses", "unknown", "refused")
+def judged(tried: Iterable[_Tried]) -> Iterable[tuple[Configuration, list[_Tried], Standing]]:
+    """Yield each configuration with what was tried of it and what all phones together say, as for :func:`decide`."""
+    groups: dict[Configuration, list[_Tried]] = {}
+    for each in tried:
+        groups.setdefault(each.configuration, []).append(each)
+    for configuration, group in groups.items():
+        standings = [each.standing for each in group]
+        met, refused = standings.count("meets"), standings.count("refused")
+        if "misses" in standings:
+            yield configuration, group, "misses"
+        elif met > refused:
+            yield configuration, group, "meets"
+        elif refused and (met or refused >= standings.count("unknown")):
+            yield configuration, group, "refused"
+        else:
+            yield configuration, group, "unknown"
 
 
 def _choice(configuration: Configuration, behind: Sequence[Tried], group: Sequence[Tried]) -> Choice:
@@ -157,18 +184,17 @@ def _ranked(choices: Iterable[Choice]) -> list[Choice]:
     for _, group in sorted(by_size.items()):
         group.sort(key=lambda choice: -(choice.expected.decode_tps_worst_phone or 0.0))
         while group:
-            limit = (group[0].expected.decode_tps_worst_phone or 0.0) * (1 - _EQUALLY_FAST)
+            limit = (group[0].expected.decode_tps_worst_phone or 0.0) * (1 - EQUALLY_FAST)
             fast = [choice for choice in group if (choice.expected.decode_tps_worst_phone or 0.0) >= limit]
-            ranked += sorted(fast, key=_frugal)
+            ranked += sorted(fast, key=lambda each: frugal(each.configuration, each.expected))
             group = group[len(fast) :]
     return ranked
 
 
-def _frugal(choice: Choice) -> tuple[float, float, int, tuple[str, ...]]:
-    expected = choice.expected
+def frugal(own: Configuration, expected: Needs) -> tuple[float, float, int, tuple[str, ...]]:
+    """Return what decides between equally fast configurations: memory, heat, threads, name; unknown is last."""
     peak = math.inf if expected.peak_rss_bytes is None else expected.peak_rss_bytes
     hottest = math.inf if expected.max_c is None else expected.max_c
-    own = choice.configuration
     name = (own.backend, own.precision, own.memory, own.affinity or "", own.keys, own.engine_version or "", own.runner)
     return peak, hottest, own.threads, name
 
@@ -178,25 +204,31 @@ def _different(ranked: Iterable[Choice]) -> list[Choice]:
     return list({choice.configuration.kind: choice for choice in reversed(list(ranked))}.values())[::-1]
 
 
-def _missed(configuration: Configuration, missing: Sequence[Tried], labels: Labels) -> RuledOut:
+def ruled_out_by_slo(configuration: Configuration, missing: Sequence[OnPhone], labels: Labels) -> RuledOut:
+    """Return a configuration ruled out by the promises that it misses."""
     first = missing[0]
     names = distinct(line.name for each in missing for line in each.judgement.missed)
     words = "; ".join(line.words for line in first.judgement.missed)
     return RuledOut(configuration, tuple(names), f"on {labels[first.phone_id]}: {words}{_and_more(missing)}")
 
 
-def _refused(configuration: Configuration, refused: Sequence[Tried], phones: int, labels: Labels) -> RuledOut:
+def ruled_out_by_refusal(
+    configuration: Configuration, refused: Sequence[OnPhone], phones: int, labels: Labels
+) -> RuledOut:
+    """Return a configuration ruled out by what went wrong with it."""
     codes = distinct(each.code for each in refused)
     first = refused[0]
     share = f"on {len(refused)} of {plural(phones, 'phone')}, " if phones > 1 else "on "
     return RuledOut(configuration, tuple(codes), f"{share}{labels[first.phone_id]}: {first.because}")
 
 
-def _not_known(choice: Choice) -> RuledOut:
-    return RuledOut(choice.configuration, ("not_known",), choice.unknowns)
+def _all_not_known(open_ones: Iterable[Choice], provisional: Choice | None, explain: bool) -> Iterable[RuledOut]:
+    left = (each for each in open_ones if explain and each != provisional)
+    return (RuledOut(each.configuration, ("not_known",), each.unknowns) for each in left)
 
 
-def _place(out: RuledOut) -> tuple[int, str]:
+def place_of(out: RuledOut) -> tuple[int, str]:
+    """Return what is ruled out is sorted by: the largest model first."""
     return -out.configuration.weight_bytes, out.configuration.name
 
 
@@ -214,7 +246,7 @@ def _why_none(provisional: Choice | None, open_ones: Sequence[Choice], tried: Se
         )
     if open_ones:
         return f"nothing is proven of what the SLO promises; not known: {open_ones[0].unknowns}"
-    closest = _closest(tried)
+    closest = closest_of(tried)
     nearest = ""
     if closest is not None:
         words = listing([line.words for line in closest.judgement.missed])
@@ -222,7 +254,7 @@ def _why_none(provisional: Choice | None, open_ones: Sequence[Choice], tried: Se
     return f"no configuration met the SLO: {_DO_INSTEAD}{nearest}"
 
 
-def _closest(tried: Sequence[Tried]) -> Tried | None:
+def closest_of(tried: Sequence[_Tried]) -> _Tried | None:
     """Return what misses fewest promises, by the least factor."""
     missing = [each for each in tried if each.standing == "misses"]
     return min(missing, key=lambda each: (len(each.judgement.missed), _factor(each.judgement.missed)), default=None)
@@ -230,8 +262,7 @@ def _closest(tried: Sequence[Tried]) -> Tried | None:
 
 def _factor(missed: Iterable[Missed]) -> float:
     """Return by which factor the worst promise is missed."""
-    most = {promise.name: promise.most for promise in PROMISES}
-    return max(_ratio(line, most[line.name]) for line in missed)
+    return max(_ratio(line, line.name in CEILINGS) for line in missed)
 
 
 def _ratio(line: Missed, most: bool) -> float:

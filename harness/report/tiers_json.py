@@ -10,50 +10,25 @@ import json
 import sys
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from harness.plan.tiers import TIERS, Slo, TierName
+from harness.plan.tiers import TIERS, Slo, TensorSlo, TierName
+from harness.report.configuration_json import (
+    ConfigurationJson,
+    RecommendedJson,
+    RuledOutJson,
+    Written,
+    for_apps_json,
+    plain,
+)
 from harness.report.tiers import PhoneException, PhoneReport, TierReport, TiersReport
 from harness.report.tiers_decide import Choice, Decision, RuledOut
-from harness.report.tiers_tried import Configuration, ForApps
-from harness.store.schema import EngineValue
+from harness.report.variants_json import VariantsJson, variants_json
 
 _ID = "https://json-schema.org/draft/2020-12/schema"
 
 
-class _Written(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="allow", populate_by_name=True, json_schema_serialization_defaults_required=True
-    )
-
-
-class ConfigurationJson(_Written):
-    """A model and how to run it."""
-
-    model: str
-    model_hash: str = Field(description="of every file of the model's folder")
-    weight_bytes: int = Field(ge=0)
-    quant_bits: int | None
-    backend: str
-    threads: int = Field(description="CPU threads; for a GPU, MNN's mode mask")
-    precision: str
-    memory: str
-    affinity: str | None = Field(description="cores the threads were held to, null for any")
-    engine: dict[str, EngineValue] = Field(description="further keys of the engine's configuration")
-    engine_name: str
-    engine_version: str | None
-    runner: str = Field(description="the program that measured it")
-
-
-class RecommendedJson(ConfigurationJson):
-    """A configuration that is proven to keep the whole SLO."""
-
-    apps: bool | None = Field(description="whether apps may load its backend's library; null: not known")
-    apps_because: str = ""
-    warnings: list[str] = Field(default_factory=list, description="what failed with history before the prompt")
-
-
-class ExpectedJson(_Written):
+class ExpectedJson(Written):
     """The worst figure among the phones that keep the SLO with a configuration; null is unknown."""
 
     ttft_ms_worst_phone: float | None
@@ -67,7 +42,7 @@ class ExpectedJson(_Written):
     tried_on: int = Field(ge=0, description="phones on which it was tried")
 
 
-class ChosenJson(_Written):
+class ChosenJson(Written):
     """A configuration and its figures."""
 
     configuration: RecommendedJson
@@ -80,14 +55,7 @@ class ProvisionalJson(ChosenJson):
     not_known: list[str]
 
 
-class RuledOutJson(ConfigurationJson):
-    """A configuration that is not to be used, and why."""
-
-    by: list[str] = Field(description="promises that are missed, codes of verdicts, or not_known")
-    because: str
-
-
-class ExceptionJson(_Written):
+class ExceptionJson(Written):
     """A phone on which the configuration of its tier does not do."""
 
     id: str
@@ -96,7 +64,16 @@ class ExceptionJson(_Written):
     instead: RecommendedJson | None = Field(description="what to use there; null: nothing met the SLO")
 
 
-class _DecisionJson(_Written):
+def _optional(*names: str) -> Any:
+    """Return what takes keys that not every writer knows out of those that a schema requires."""
+
+    def edit(schema: dict[str, Any]) -> None:
+        schema["required"] = [name for name in schema["required"] if name not in names]
+
+    return edit
+
+
+class _DecisionJson(Written):
     recommended: RecommendedJson | None
     because: str = Field("", description="why nothing is recommended, and what to do instead")
     expected: ExpectedJson | None = None
@@ -113,6 +90,11 @@ class TierJson(_DecisionJson):
     ruled_out: list[RuledOutJson] = Field(default_factory=list)
     exceptions: list[ExceptionJson] = Field(default_factory=list)
     what_if: list[str] = Field(default_factory=list, description="what more memory or another backend would change")
+    variants: list[VariantsJson] = Field(
+        default_factory=list, description="of each model that is no language model, what to ship"
+    )
+
+    model_config = ConfigDict(json_schema_extra=_optional("variants"))
 
 
 class PhoneJson(_DecisionJson):
@@ -126,14 +108,14 @@ class PhoneJson(_DecisionJson):
     exceptions: list[ExceptionJson] = Field(default_factory=list)
 
 
-class RuleJson(_Written):
+class RuleJson(Written):
     """A rule: the tier of a phone of which every condition holds."""
 
     tier: TierName
     when: dict[str, float | int | str | list[str]]
 
 
-class TiersJson(_Written):
+class TiersJson(Written):
     """Which model in which configuration for each tier and each measured phone; rules place the phones nobody measured.
 
     The first rule whose every condition holds decides; a fact that is unknown meets no condition.
@@ -147,9 +129,14 @@ class TiersJson(_Written):
     rules: list[RuleJson]
     unknown_soc: TierName = Field(description="the tier of a phone that no rule fits")
     slo: dict[TierName, Slo]
+    tensor_slo: dict[TierName, TensorSlo] = Field(
+        default_factory=dict, description="what tiers promise of models that are no language models"
+    )
     left_out: list[str] = Field(default_factory=list, description="which cells do not count")
     tiers: list[TierJson]
     phones: list[PhoneJson]
+
+    model_config = ConfigDict(json_schema_extra=_optional("tensor_slo"))
 
 
 def document(report: TiersReport) -> TiersJson:
@@ -162,6 +149,7 @@ def document(report: TiersReport) -> TiersJson:
         rules=[RuleJson(tier=rule.tier, when=rule.when.given()) for rule in rules.rules],
         unknown_soc=rules.unknown_soc,
         slo={tier: rules.slo[tier] for tier in TIERS if tier in rules.slo},
+        tensor_slo={tier: rules.tensor_slo[tier] for tier in TIERS if tier in rules.tensor_slo},
         left_out=list(report.left_out),
         tiers=[_tier(each) for each in report.tiers],
         phones=[_phone(each) for each in report.phones],
@@ -181,6 +169,7 @@ def _tier(report: TierReport) -> TierJson:
         ruled_out=[_ruled_out(each) for each in report.decision.ruled_out],
         exceptions=[_exception(each) for each in report.exceptions],
         what_if=list(report.what_if),
+        variants=[variants_json(each) for each in report.variants],
         **_decision(report.decision),
     )
 
@@ -214,18 +203,8 @@ def _provisional(likely: Choice | None) -> ProvisionalJson | None:
     return ProvisionalJson(configuration=_recommended(likely), expected=_expected(likely), not_known=words)
 
 
-def _plain(configuration: Configuration) -> dict[str, Any]:
-    fields = configuration._asdict()
-    keys = fields.pop("keys")
-    return {**fields, "engine": json.loads(keys) if keys else {}, "engine_name": configuration.engine}
-
-
 def _recommended(choice: Choice) -> RecommendedJson:
-    return RecommendedJson(**_plain(choice.configuration), **_apps(choice.apps), warnings=list(choice.warnings))
-
-
-def _apps(apps: ForApps) -> dict[str, Any]:
-    return {"apps": apps.allowed, "apps_because": apps.because}
+    return RecommendedJson(**plain(choice.configuration), **for_apps_json(choice.apps), warnings=list(choice.warnings))
 
 
 def _expected(choice: Choice) -> ExpectedJson:
@@ -233,13 +212,13 @@ def _expected(choice: Choice) -> ExpectedJson:
 
 
 def _ruled_out(out: RuledOut) -> RuledOutJson:
-    return RuledOutJson(**_plain(out.configuration), by=list(out.by), because=out.because)
+    return RuledOutJson(**plain(out.configuration), by=list(out.by), because=out.because)
 
 
 def _exception(each: PhoneException) -> ExceptionJson:
     return ExceptionJson(
         id=each.phone_id,
-        configuration=ConfigurationJson(**_plain(each.configuration)),
+        configuration=ConfigurationJson(**plain(each.configuration)),
         because=each.because,
         instead=None if each.instead is None else _recommended(each.instead),
     )

@@ -76,11 +76,8 @@ class ForApps:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One configuration on one phone.
-
-    ``code`` and ``because`` say what refused it, whatever its figures; ``cells`` are ids of the cells these are from.
-    """
+class OnPhone:
+    """How one configuration stands on one phone; ``code`` and ``because`` say what refused it, whatever its figures."""
 
     phone_id: str
     configuration: Configuration
@@ -88,6 +85,12 @@ class Tried:
     judgement: Judgement
     code: str = ""
     because: str = ""
+
+
+@dataclass(frozen=True)
+class Tried(OnPhone):
+    """One configuration of a language model on one phone; ``cells`` are ids of the cells that its figures are from."""
+
     ttft_ms: float | None = None
     decode_tps: float | None = None
     sustained_ratio: float | None = None
@@ -159,12 +162,8 @@ def _one(
     burst = min(bursts, key=_speed, default=None)
     figures = _figures(group, burst, soaks, slo, candidate)
     judgement = judge(figures, slo)
-    code, because = _refusal(plain, candidate, apps)
-    standing: Standing = "unknown" if judgement.unknown else "meets"
-    if code:
-        standing = "refused"
-    elif judgement.missed:
-        standing = "misses"
+    code, because = refusal(plain, candidate, apps)
+    standing = standing_of(judgement, code)
     measured = [*([burst] if burst else []), *soaks]
     metrics = [record.metrics for record in measured if record.metrics is not None]
     hottest = [record.thermal.max_c for record in measured if record.thermal is not None]
@@ -224,7 +223,16 @@ def _why_no_burst(group: Sequence[CellRecord], slo: Slo) -> str:
     return ", ".join(dict.fromkeys(record.reason or "" for record in at_length)) + " there"
 
 
-def _refusal(plain: Sequence[CellRecord], candidate: Candidate | None, apps: ForApps) -> tuple[str, str]:
+def standing_of(judgement: Judgement, code: str) -> Standing:
+    """Return how a configuration stands on a phone; ``code`` is that of what refused it."""
+    if code:
+        return "refused"
+    if judgement.missed:
+        return "misses"
+    return "unknown" if judgement.unknown else "meets"
+
+
+def refusal(plain: Sequence[CellRecord], candidate: Candidate | None, apps: ForApps) -> tuple[str, str]:
     """Return a code and a sentence for what rules a configuration out on a phone, whatever its figures."""
     refused = next((record for record in plain if record.fault in (Fault.PRODUCT, Fault.CONFIG)), None)
     if refused is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.plan.tiers import TIERS, Slo, TierName, TierRules
-from harness.report.slo import PROMISES
+from harness.report.slo import promises_of
 from harness.report.text import celsius, mebibytes, number, percent, plural
 from harness.report.tiers import PhoneException, TiersReport
 from harness.report.tiers_decide import Choice, Decision, Expected
@@ -35,7 +35,10 @@ class DecisionView:
 
 @dataclass(frozen=True)
 class TierView:
-    """One tier; ``promise`` is its SLO in words, (phone, because, instead) are exceptions."""
+    """One tier; ``promise`` is its SLO in words, (phone, because, instead) are exceptions.
+
+    ``language`` is whether it is to be shown: not where other models alone were run.
+    """
 
     tier: TierName
     phones: str
@@ -43,6 +46,7 @@ class TierView:
     decision: DecisionView
     exceptions: tuple[tuple[str, str, str], ...]
     what_if: tuple[str, ...]
+    language: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,13 +63,14 @@ class PhoneView:
 
 @dataclass(frozen=True)
 class TiersView:
-    """The tier table. ``context`` says where its figures hold."""
+    """The tier table. ``context`` says where its figures hold, ``other_only`` that no language model was run."""
 
     titles: tuple[str, ...]
     tiers: tuple[TierView, ...]
     phones: tuple[PhoneView, ...]
     context: str
     left_out: tuple[str, ...]
+    other_only: bool = False
 
 
 # The figures' titles, in the order of :func:`_figures`.
@@ -75,6 +80,7 @@ _TITLES = ("TTFT ms", "decode tok/s", "sustained", "peak RSS", "least free memor
 def tiers_view(report: TiersReport, labels: Mapping[str, str]) -> TiersView:
     """Return the tier table; ``labels`` are the phones' names as the rest of the page has them."""
     names = {each.phone.id: labels.get(each.phone.id, each.label) for each in report.phones}
+    others = any(each.variants for each in report.tiers)
     return TiersView(
         titles=_TITLES,
         tiers=tuple(
@@ -85,6 +91,7 @@ def tiers_view(report: TiersReport, labels: Mapping[str, str]) -> TiersView:
                 _decision(each.decision),
                 tuple(_exception(one, names) for one in each.exceptions),
                 each.what_if,
+                each.language or not others,
             )
             for each in sorted(report.tiers, key=lambda one: TIERS.index(one.tier))
         ),
@@ -101,6 +108,7 @@ def tiers_view(report: TiersReport, labels: Mapping[str, str]) -> TiersView:
         ),
         context="in an app" if report.contexts == ("app",) else "in the shell; what apps may not load is ruled out",
         left_out=report.left_out,
+        other_only=others and not any(each.language for each in report.tiers),
     )
 
 
@@ -109,11 +117,7 @@ def promise_of(rules: TierRules, tier: TierName) -> str:
     slo: Slo | None = rules.slo.get(tier)
     if slo is None:
         return "nothing is promised"
-    parts = [
-        f"{promise.words} {'at most' if promise.most else 'at least'} {promise.show(wanted)}"
-        for promise in PROMISES
-        if (wanted := getattr(slo, promise.name)) is not None
-    ]
+    parts = [words for _, words in promises_of(slo)]
     return f"at {slo.prompt_tokens} prompt tokens: {', '.join(parts) or 'nothing'}"
 
 

@@ -26,7 +26,10 @@ from harness.report.cells import (
     value_at,
     why_unknown,
 )
+from harness.report.columns import Kinds
 from harness.report.limits import share_of_roof
+from harness.report.tensor_figures import accuracy_figure, latency_figure
+from harness.report.tensors import is_tensor
 from harness.report.text import celsius, distinct, mebibytes, number, percent
 from harness.store.schema import CellRecord, Finding, Speed
 
@@ -125,14 +128,14 @@ def _about(record: CellRecord) -> str:
     return " · ".join(part for part in (phone.model, phone.soc, f"{phone.tier} tier", phone.context) if part)
 
 
-def phone_table(anchor: str, name: str, group: Sequence[CellRecord], raw_base: str) -> PhoneTable:
-    """Return the table of one phone's cells."""
+def phone_table(anchor: str, name: str, group: Sequence[CellRecord], raw_base: str, kinds: Kinds) -> PhoneTable:
+    """Return the table of one phone's cells; ``kinds`` says which columns the run has."""
     notes = Notes()
-    rows = tuple(_row(record, notes, raw_base) for record in group)
+    rows = tuple(_row(record, notes, raw_base, kinds) for record in group)
     return PhoneTable(anchor, name, rows, notes.fields_by_why, remarks(group))
 
 
-def _row(record: CellRecord, notes: Notes, raw_base: str) -> Row:
+def _row(record: CellRecord, notes: Notes, raw_base: str, kinds: Kinds) -> Row:
     actual = record.backend.actual if record.backend else None
     measured = record.metrics is not None
     raw = raw_link(record.raw, raw_base)
@@ -143,7 +146,7 @@ def _row(record: CellRecord, notes: Notes, raw_base: str) -> Row:
         numerics=numerics_label(record),
         lengths=lengths_label(record),
         extras=tuple(extras(record)),
-        figures=_figures(record, notes) if measured else (),
+        figures=_figures(record, notes, kinds) if measured else (),
         unmeasured=None if measured else notes.unknown("all figures", why_unknown(record, "metrics", "metrics")),
         max_c=_figure(record, notes, "max °C", "thermal", "max_c", celsius),
         says=record.why.says if record.why else "",
@@ -158,15 +161,8 @@ def _why_no_raw(record: CellRecord) -> str:
     return "the recorded path is not one below raw/" if record.raw else why_unknown(record, "raw", "raw")
 
 
-def _figures(record: CellRecord, notes: Notes) -> tuple[Figure, ...]:
-    return (
-        _ttft(record, notes),
-        _speed(record, notes, "prefill", "prefill_tps"),
-        _speed(record, notes, "decode", "decode_tps"),
-        _load(record, notes),
-        _figure(record, notes, "peak RSS", "metrics", "peak_rss_bytes", mebibytes),
-        _figure(record, notes, "least free memory", "metrics", "min_available_bytes", mebibytes),
-    )
+def _figures(record: CellRecord, notes: Notes, kinds: Kinds) -> tuple[Figure, ...]:
+    return tuple(_FIGURES[column.key](record, notes) for column in kinds.columns)
 
 
 def _figure(
@@ -220,6 +216,21 @@ def _speed(record: CellRecord, notes: Notes, what: str, path: str) -> Figure:
     return Figure(number(speed.median), spread=f"± {number(speed.mad)}", title="; ".join(parts))
 
 
+_FIGURES: Final[dict[str, Callable[[CellRecord, Notes], Figure]]] = {
+    "ttft": _ttft,
+    "prefill": lambda record, notes: _speed(record, notes, "prefill", "prefill_tps"),
+    "decode": lambda record, notes: _speed(record, notes, "decode", "decode_tps"),
+    "latency": lambda record, notes: latency_figure(record, notes, "p50"),
+    "latency_p90": lambda record, notes: latency_figure(record, notes, "p90"),
+    "cosine": accuracy_figure,
+    "load": _load,
+    "rss": lambda record, notes: _figure(record, notes, "peak RSS", "metrics", "peak_rss_bytes", mebibytes),
+    "free": lambda record, notes: _figure(
+        record, notes, "least free memory", "metrics", "min_available_bytes", mebibytes
+    ),
+}
+
+
 def _proof(record: CellRecord, notes: Notes) -> Figure:
     if record.backend is None:
         return notes.unknown("proof of backend", why_unknown(record, "backend", "backend"))
@@ -259,7 +270,11 @@ def counts(records: Sequence[CellRecord]) -> list[tuple[str, int]]:
 
 def spoken(group: Sequence[CellRecord]) -> list[Spoken]:
     """Return what the ``ok`` and ``rejected`` cells of a phone said, fastest first: fast and wrong comes to the top."""
-    cells = [record for record in of_verdict(group, Verdict.OK, Verdict.REJECTED) if record.output is not None]
+    cells = [
+        record
+        for record in of_verdict(group, Verdict.OK, Verdict.REJECTED)
+        if record.output is not None and not is_tensor(record)
+    ]
     cells.sort(key=lambda record: -(value_at(record, "metrics", "decode_tps.median") or 0.0))
     return [_spoken(record) for record in cells]
 

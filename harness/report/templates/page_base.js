@@ -19,6 +19,18 @@ function number(value) {
   return fraction ? `${grouped}.${fraction}` : grouped;
 }
 
+// Milliseconds, also where they are few.
+function fine(value) {
+  return value >= 0.0995 || value === 0 ? number(value) : String(Number(value.toPrecision(2)));
+}
+
+// A cosine similarity with as many digits as tell it from 1.
+function cosine(value) {
+  const digits = [3, 4, 5].find((count) => 1 - value >= 0.999 * 10 ** (1 - count)) ?? 6;
+  const shown = value.toFixed(digits);
+  return Number(shown) === 1 ? "1" : shown;
+}
+
 function mebibytes(value) {
   return value < 1024 ? `${number(value)} MiB` : `${number(value / 1024)} GiB`;
 }

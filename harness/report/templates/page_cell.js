@@ -2,7 +2,9 @@
 
 const UNKNOWN = "—";
 
-function whyUnknown(cells, row, key, section) {
+function whyUnknown(cells, row, key, section, of) {
+  const kind = cells.word("kind", row) === "tensor" ? "tensor" : "language";
+  if (of === "tensor" && kind === "language") return "only of models that are no language models";
   const wanted = [key, key.split(".")[0], section];
   const pairs = cells.word("nulls", row).split("\n").map((pair) => pair.split(/: (.*)/s));
   for (const name of wanted) {
@@ -15,7 +17,7 @@ function whyUnknown(cells, row, key, section) {
 function figureCell(cells, row, column, show = number) {
   const value = cells.figure(column.name, row);
   if (value === null) {
-    const why = whyUnknown(cells, row, column.path, column.section);
+    const why = whyUnknown(cells, row, column.path, column.section, column.of);
     return element("td", { class: "n" }, element("span", { class: "unknown", title: why }, UNKNOWN));
   }
   const spread = column.spread ? cells.figure(column.spread, row) : null;
@@ -24,10 +26,14 @@ function figureCell(cells, row, column, show = number) {
   return element("td", { class: "n" }, element("s", { class: "refused", title: "refused, not a result" }, ...shown));
 }
 
+// In the order of the table's head; those of a kind of cells that the run does not have are left out.
 const FIGURES = [
-  { name: "ttft", path: "ttft_ms", section: "metrics" },
-  { name: "prefill", path: "prefill_tps", section: "metrics", spread: "prefill_mad" },
-  { name: "decode", path: "decode_tps", section: "metrics", spread: "decode_mad" },
+  { name: "ttft", path: "ttft_ms", section: "metrics", of: "language" },
+  { name: "prefill", path: "prefill_tps", section: "metrics", spread: "prefill_mad", of: "language" },
+  { name: "decode", path: "decode_tps", section: "metrics", spread: "decode_mad", of: "language" },
+  { name: "latency", path: "latency_ms", section: "metrics", show: fine, of: "tensor" },
+  { name: "latency_p90", path: "latency_ms.p90", section: "metrics", show: fine, of: "tensor" },
+  { name: "cosine", path: "tensors", section: "output", show: cosine, of: "tensor" },
   { name: "load", path: "load_ms", section: "metrics" },
   { name: "rss", path: "peak_rss_bytes", section: "metrics", show: mebibytes },
   { name: "max_c", path: "max_c", section: "thermal", show: (value) => value.toFixed(1) },
@@ -52,8 +58,8 @@ function cellRow(cells, row, { toggle, isOpen, isTarget }) {
     element("td", { class: backend.includes("→") ? "moved" : false }, backend),
     element("td", { class: "n" }, String(cells.figure("threads", row))),
     element("td", {}, cells.word("numerics", row)),
-    element("td", { class: "n" }, cells.word("lengths", row)),
-    ...FIGURES.map((column) => figureCell(cells, row, column, column.show)),
+    ...(cells.kinds.language ? [element("td", { class: "n" }, cells.word("lengths", row) || UNKNOWN)] : []),
+    ...FIGURES.filter(({ of }) => !of || cells.kinds[of]).map((column) => figureCell(cells, row, column, column.show)),
     element("td", { class: "verdict" }, badge(verdict), reason && element("small", { class: "below" }, code(reason))),
   );
 }
@@ -74,7 +80,7 @@ function part(title, ...content) {
 }
 
 function measuredFacts(cells, row) {
-  const of = (name) => cells.figure(name, row);
+  const of = (name) => (name in cells.figures ? cells.figure(name, row) : null);
   const span = (name) => (of(`${name}_low`) === null ? "" : `, 95 % interval ${number(of(`${name}_low`))} to ${number(of(`${name}_high`))}`);
   const speed = (name) =>
     of(name) === null ? null : `${number(of(name))} ± ${number(of(`${name}_mad`))} tok/s${span(name)}, median of ${of(`${name}_n`)}`;
@@ -82,7 +88,11 @@ function measuredFacts(cells, row) {
   const ms = (value) => `${number(value)} ms`;
   const degrees = (value) => `${value.toFixed(1)} °C`;
   const share = (value) => `${value.toFixed(1)} %`;
+  const few = (value) => `${fine(value)} ms`;
   return [
+    ["latency p50", of("latency") === null ? null : `${few(of("latency"))}, of ${plural(of("latency_n"), "inference")}`],
+    ["latency p90", told("latency_p90", few)],
+    ["latency p99", told("latency_p99", few)],
     ["decode", speed("decode")],
     ["prefill", speed("prefill")],
     ["TTFT p50", told("ttft", ms)],
@@ -150,13 +160,16 @@ function cellDetail(cells, row) {
   if (measured.some(([, value]) => value)) {
     parts.push(part(cells.isOk(row) ? "Measured" : "Seen, refused", facts(measured)));
   }
+  if (cells.kinds.tensor && word("kept")) {
+    parts.push(part("Accuracy kept", element("p", {}, text(word("kept"), 600)), element("p", { class: "about" }, "against ", text(word("kept_by"), 300))));
+  }
   const answers = answerList(cells, row);
   if (answers.length) parts.push(part(`Text${word("golden") ? `, ${word("golden")} right` : ""}`, ...answers));
   parts.push(
     part(
       "Where this comes from",
       facts([
-        ["configuration", [word("backend"), threadsLabel(cells, row), word("numerics"), `${word("lengths")} tokens`, word("extras")].filter(Boolean).join(" · ")],
+        ["configuration", [word("backend"), threadsLabel(cells, row), word("numerics"), word("lengths") && `${word("lengths")} tokens`, word("extras")].filter(Boolean).join(" · ")],
         ["cell", element("a", { href: `#cell-${id}` }, id)],
         ["raw files", word("raw") ? element("a", { href: word("raw") }, word("raw")) : "none were kept"],
         ["started", `${word("started").replace("T", " ").replace("Z", " UTC")}, attempt ${cells.figure("attempt", row)}`],

@@ -104,16 +104,20 @@ function lineTraces(cells, lines, x, y, unit) {
   }));
 }
 
-function threadChart(cells, rows) {
+function threadChart(cells, rows, column = "decode", title = "Decode speed by CPU threads", unit = "tok/s") {
   const lines = linesAlong(cells, rows.filter((row) => cells.word("asked", row) === "CPU"), "threads");
   if (!lines.length) return null;
   const ticks = [...new Set(lines.flatMap((line) => line.rows.map((row) => cells.figure("threads", row))))];
   return {
-    title: "Decode speed by CPU threads",
+    title,
     lines: lines.length,
-    data: lineTraces(cells, lines.slice(0, MOST_LINES), "threads", "decode", "tok/s"),
-    layout: layout("CPU threads", "tok/s", Math.min(lines.length, MOST_LINES), { tickvals: ticks }),
+    data: lineTraces(cells, lines.slice(0, MOST_LINES), "threads", column, unit),
+    layout: layout("CPU threads", unit, Math.min(lines.length, MOST_LINES), { tickvals: ticks }),
   };
+}
+
+function latencyChart(cells, rows) {
+  return threadChart(cells, rows, "latency", "Latency p50 by CPU threads", "ms");
 }
 
 function promptChart(cells, rows) {
@@ -183,9 +187,10 @@ function memoryChart(cells, rows) {
 }
 
 function phoneCharts(holder, cells, rows) {
-  const proven = rows.filter((row) => cells.isOk(row) && cells.figure("decode", row) !== null);
-  for (const make of [threadChart, backendChart, promptChart, memoryChart]) {
-    const figure = make(cells, proven);
+  const proven = (column) => rows.filter((row) => cells.isOk(row) && cells.figure(column, row) !== null);
+  const language = cells.kinds.language ? [threadChart, backendChart, promptChart, memoryChart].map((make) => make(cells, proven("decode"))) : [];
+  const others = cells.kinds.tensor ? [latencyChart, memoryChart].map((make) => make(cells, proven("latency"))) : [];
+  for (const figure of [...language, ...others]) {
     if (!figure) continue;
     const label = `${figure.title}, ok cells only. The figures are in the table of cells; a click on a point opens its cell.`;
     const chart = element("div", { class: "chart", role: "img", "aria-label": label });

@@ -4,6 +4,7 @@ class Cells {
   constructor(data) {
     this.count = data.count;
     this.ids = data.ids;
+    this.kinds = data.kinds; // Whether there are cells of language models, and of others (tensor).
     this.phones = data.phones;
     this.texts = data.texts;
     this.figures = data.figures;

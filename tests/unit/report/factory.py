@@ -319,3 +319,94 @@ def sustained(
     base = record(name, config={"kind": "sustained", "duration_s": 120.0}, reason=reason)
     nulls = {**base.nulls, **{key: f"no {key}" for key, value in body.items() if value is None}}
     return CellRecord.model_validate({**base.model_dump(by_alias=True), "thermal": body, "nulls": nulls})
+
+
+WEIGHTS = {"fp32": (32, 11_000_000), "fp16": (16, 5_600_000), "int8": (8, 2_900_000), "int4": (4, 1_600_000)}
+_NO_TEXT = "a tensor cell generates no text"
+
+
+def tensor(
+    name: str = "atlas",
+    stored: str = "fp32",
+    *,
+    latency: float = 20.0,
+    n: int = 5,
+    cosine: float = 0.9999,
+    same: float | None = 1.0,
+    samples: int = 25,
+    failed: int = 0,
+    real: bool = True,
+    agreeing: float = 0.9,
+    peak: int = 90 * 2**20,
+    source: str | None = "5" * 64,
+    model: str = "ocr",
+    outputs: int = 1,
+    config: dict[str, Any] | None = None,
+    **over: Any,
+) -> CellRecord:
+    """Return a tensor cell of a variant of ``model``; the worst of its ``outputs`` is the last, as told."""
+    bits, size = WEIGHTS[stored]
+    base = record(name, model=f"{model}-{stored}", config=config, **over).model_dump(mode="json", by_alias=True)
+    base["config"] |= {"kind": "tensor", "prompt_tokens": 0, "generate_tokens": 0}
+    ran = base["metrics"] is not None
+    weights = {"hash": f"{model}{stored}".ljust(64, "0"), "weight_bytes": size, "quant_bits": bits}
+    base["model"] |= {**weights, "stored": stored, "source": source}
+    if ran:
+        lacking = ("ttft_ms", "prefill_tps", "decode_tps", "token_ms", "roofline_ratio", "first_use_ms")
+        spread = {"min": latency * 0.9, "max": latency * 1.25, "n": n}
+        base["metrics"] |= {
+            **dict.fromkeys(lacking),
+            "peak_rss_bytes": peak,
+            "latency_ms": {
+                "p50": latency,
+                "p90": latency * 1.1 if n >= 20 else None,
+                "p99": latency * 1.2 if n >= 200 else None,
+                **spread,
+            },
+        }
+        kept = {
+            "shape": [1, 40, 97],
+            "agreeing": agreeing,
+            "max_error": 0.16,
+            "mean_error": 0.002,
+            "cosine_mean": cosine,
+            "cosine_min": cosine - 0.01,
+            "same_top1": None if same is None else max(0.0, same - 0.04),
+            "same_positions": same,
+        }
+        good = {
+            **kept,
+            "name": "boxes",
+            "cosine_mean": 1.0,
+            "cosine_min": 1.0,
+            "max_error": 0.0,
+            "same_positions": None,
+        }
+        base["output"] = {
+            "text": "",
+            **dict.fromkeys(("token_ids_hash", "reference", "match", "matched_tokens", "golden")),
+            "tensors": {
+                "reference": "ONNX Runtime 1.23",
+                "samples": samples,
+                "failed": failed,
+                "tolerance": 1e-4,
+                "held_to": "what int8 keeps",
+                "real_inputs": real,
+                "outputs": [{**good, "same_top1": None}] * (outputs - 1) + [{**kept, "name": "letters"}],
+            },
+        }
+        of_output = ("token_ids_hash", "reference", "match", "matched_tokens", "golden")
+        missing = {f"latency_ms.{key}": "too few samples" for key, least in (("p90", 20), ("p99", 200)) if n < least}
+        base["nulls"] |= {**dict.fromkeys((*lacking, *of_output), _NO_TEXT), **missing}
+        base["samples"] = [
+            {
+                **dict.fromkeys(("ttft_ms", "prefill_ms", "decode_tps")),
+                "kind": "timed",
+                "prompt_tokens": 0,
+                "generated_tokens": 0,
+                "finish": "done",
+                "latency_ms": latency * (1 + 0.01 * (nth % 3 - 1)),
+            }
+            for nth in range(n)
+        ]
+    return CellRecord.model_validate(base)
