@@ -57,6 +57,8 @@ from harness.runners.prompt_text import prompt_text
 from harness.runners.registry import runner_of
 
 CLEAN_UP_S = 60.0
+# The folder above it goes, too, when nothing else lies there: then whoever tidies up next has nothing to look for.
+_REMOVE = 'rm -rf "$1"; rmdir "${1%/*}" 2>/dev/null'
 Say = Callable[[str], None]
 
 
@@ -381,7 +383,7 @@ class Attempt:
         transport = self._phone.transport
         try:
             deadline = Deadline(CLEAN_UP_S, "removing the work folder", transport.name)
-            transport.shell(["rm", "-rf", work], deadline=deadline)
+            transport.shell(["sh", "-c", _REMOVE, "sh", work], deadline=deadline)
         except PhoneError as error:
             phone_logger(__name__, transport.name).warning("%s stays on the phone: %s", work, error)
 

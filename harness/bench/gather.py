@@ -66,14 +66,20 @@ if importlib.util.find_spec("MNN"):
     print("MNN", importlib.metadata.version("MNN"))
 """
 _MNN_LINE = re.compile(rb"(?m)^MNN (\S+)\r?$")
-# Old phones have no `timeout`.
+# Old phones have no `timeout`. Toybox's says 127 of a command that ended before it began to wait for it (0.8.9 was seen
+# to); else 127 means that there is no such command.
 _BOUND = f"""
 bound=
-timeout {_SERVICE_ON_PHONE_S} true 2>/dev/null && bound='timeout {_SERVICE_ON_PHONE_S}'
+command -v timeout >/dev/null && bound='timeout {_SERVICE_ON_PHONE_S}'
+ended() {{
+  code=$?
+  [ $code -ne 127 ] || [ -z "$bound" ] || ! command -v "$1" >/dev/null || code=0
+  return $code
+}}
 """
-_DUMPSYS = f"{_BOUND}exec $bound dumpsys $1 2>&1"
+_DUMPSYS = f"{_BOUND}$bound dumpsys $1 2>&1; ended dumpsys"
 # It prints a lot; only the lines that tell the GPU are wanted, and how it ended, which a pipe does not hand on.
-_SCREEN_LINES = """{ $bound dumpsys SurfaceFlinger 2>&1 || echo "dumpsys: exit code $?"; } |
+_SCREEN_LINES = """{ $bound dumpsys SurfaceFlinger 2>&1; ended dumpsys || echo "dumpsys: exit code $?"; } |
 grep -e GLES -e 'RE Vulkan' -e ermission -e 'find service' -e '^dumpsys: exit code'
 """
 # What may hang, by the name of its section: how it is asked alone, and how long it may take.
@@ -87,10 +93,10 @@ _SERVICES: Mapping[str, tuple[list[str], float]] = {
 _TOGETHER = f"""{_SECTIONS}{_BOUND}
 [ -n "$bound" ] || exit 0
 begin SurfaceFlinger; {_SCREEN_LINES}end
-begin thermal; $bound dumpsys thermalservice; end
-begin battery; $bound dumpsys battery; end
+begin thermal; $bound dumpsys thermalservice; ended dumpsys; end
+begin battery; $bound dumpsys battery; ended dumpsys; end
 begin python_mnn
-if command -v python3 >/dev/null; then $bound python3 -c "$2"; else python3; fi
+if command -v python3 >/dev/null; then $bound python3 -c "$2"; ended python3; else python3; fi
 end
 """
 

@@ -34,7 +34,7 @@ _NONCE_BYTES = 2048
 _SERVER_GONE = "no adb server"
 # Which boot this is, and our file on the phone, $1.
 _FILE_FOLLOWS = b"\nfile\n"
-_WHO = 'cat /proc/sys/kernel/random/boot_id; echo; echo file; cat "$1" 2>/dev/null'
+_WHO = 'read -r boot </proc/sys/kernel/random/boot_id; echo "$boot"; echo file; [ ! -e "$1" ] || cat "$1"'
 _RETRIED = frozenset({Reason.DEVICE_LOST, Reason.DEVICE_OFFLINE, Reason.UNAUTHORIZED, Reason.LINK_STALLED})
 
 

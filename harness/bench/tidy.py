@@ -7,9 +7,10 @@ from harness.core.transport import Transport
 from harness.payload.probe import Probe
 
 TIDY_S = 60.0
-# Lists the runs below $1: of a cell's own run, and of the steps below it. Where there is none, which is the rule, there
-# is nothing to end before all is removed.
+# Lists the runs below $1: of a cell's own run, and of the steps below it. Where there is none, there is nothing to end
+# before all is removed; mostly there is not even a folder.
 _TIDY = """
+[ -e "$1" ] || [ -e "$2" ] || exit 0
 found=$(find "$1" -mindepth 2 -maxdepth 3 -type d -name probe 2>/dev/null)
 [ -z "$found" ] || { printf "%s\\n" "$found"; exit 0; }
 rm -rf "$1" "$2"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -211,20 +211,22 @@ class Counting:
 
     name = "this-computer"
 
-    def __init__(self, base_dir: Path, *, services: str = "", timeout: str = "") -> None:
+    def __init__(self, base_dir: Path, *, services: str = "", timeout: str = 'exec /usr/bin/env -- "$@"') -> None:
         self.base_dir = str(base_dir)
         self.calls = 0
         self._path = base_dir / "bin"
         self._path.mkdir()
+        for name in ("sh", "cat", "grep", "ls", "df"):
+            (self._path / name).symlink_to(str(shutil.which(name)))
         for name, script in (("dumpsys", services), ("timeout", timeout), ("python3", "echo MNN 1.2.3")):
             if script:
-                (self._path / name).write_text(f"#!/bin/sh\n{script}\n")
+                (self._path / name).write_text(f"#!/bin/sh\n[ $0 = ${{0%timeout}} ] || shift\n{script}\n")
                 (self._path / name).chmod(0o755)
 
     def shell(self, argv: Sequence[str], **_: object) -> ShellResult:
         self.calls += 1
-        path = f"{self._path}:{os.environ['PATH']}"
-        done = subprocess.run(argv, capture_output=True, timeout=30, check=False, env={"PATH": path})
+        argv = [str(self._path / argv[0]), *argv[1:]]
+        done = subprocess.run(argv, capture_output=True, timeout=30, check=False, env={"PATH": str(self._path)})
         return ShellResult(done.returncode, done.stdout, done.stderr)
 
     def facts(self) -> ProbeFacts:
@@ -255,7 +257,7 @@ def test_all_facts_of_a_phone_cost_three_calls(tmp_path: Path) -> None:
 
 
 def test_where_a_phone_cannot_bound_a_service_each_is_asked_alone(tmp_path: Path) -> None:
-    phone = Counting(tmp_path, services=_SERVICES, timeout="exit 127")
+    phone = Counting(tmp_path, services=_SERVICES, timeout="")
     facts = counted(phone)
     assert phone.calls == 3 + 4
     assert facts.battery is not None
@@ -268,3 +270,15 @@ def test_one_service_that_hangs_costs_the_others_nothing(tmp_path: Path) -> None
     assert facts.nulls["battery"] == "it did not answer within 8 s"
     assert facts.thermal is not None
     assert facts.python_mnn == "1.2.3"
+
+
+def test_a_timeout_that_did_not_see_its_command_end_does_not_make_it_fail(tmp_path: Path) -> None:
+    facts = counted(Counting(tmp_path, services=_SERVICES, timeout='"$@"; exit 127'))
+    assert facts.battery is not None
+    assert (facts.battery.level_pct, facts.driver, facts.python_mnn) == (61, "V@0700.1", "1.2.3")
+
+
+def test_a_service_program_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
+    facts = counted(Counting(tmp_path))
+    assert facts.battery is None
+    assert "dumpsys" in facts.nulls["battery"]
