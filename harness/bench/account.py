@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class Account:
         """What is asked of the engine."""
         return cell_config(self.cell, self.context.plan, self.phone.facts.cpu_clusters)
 
-    @property
+    @cached_property
     def cell_id(self) -> str:
         """The id of the cell on this phone."""
         return cell_id_of(self.phone.identity.id, self.model, self.bundle, self.config)

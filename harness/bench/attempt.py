@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from harness.bench.account import Account
@@ -22,12 +23,11 @@ from harness.bench.crash import Ran
 from harness.bench.evidence import ColdStart, Evidence, Objection
 from harness.bench.limits import Limits, limits_of
 from harness.bench.phone import ConnectedPhone
-from harness.bench.phone_log import LogReader, engine_lines, worth_keeping
+from harness.bench.phone_log import LogReader, PhoneLog, engine_lines, worth_keeping
 from harness.bench.recovery import Ladder, Recovered, worth_a_climb
 from harness.bench.reference import NOT_COMPARED, Found, find_reference
 from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.said import write_answers
-from harness.bench.status import read_status
 from harness.bench.steps import ended_well, make_step_dir
 from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
@@ -37,6 +37,7 @@ from harness.bench.text_rules import text_findings
 from harness.bench.timeline import write_tokens
 from harness.bench.turn import turn
 from harness.bench.validity import judge
+from harness.bench.vitals import Vitals
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, PhoneError, ProbeError
 from harness.core.log import phone_logger
@@ -46,7 +47,6 @@ from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
 from harness.phone.battery import Battery
-from harness.phone.charge import read_battery
 from harness.phone.thermal import Meaning, trip_limits
 from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.golden import golden_allowance_s
@@ -57,6 +57,8 @@ from harness.runners.prompt_text import prompt_text
 from harness.runners.registry import runner_of
 
 CLEAN_UP_S = 60.0
+# The folder above it goes, too, when nothing else lies there: then whoever tidies up next has nothing to look for.
+_REMOVE = 'rm -rf "$1"; rmdir "${1%/*}" 2>/dev/null'
 Say = Callable[[str], None]
 
 
@@ -83,7 +85,17 @@ class Session(Protocol):
 
     @property
     def battery(self) -> Battery | None:
-        """The battery as it was read last, before the run."""
+        """The battery as it was read last, before the run; ``None`` where there is no Android or no floor to keep."""
+        ...
+
+    @property
+    def vitals(self) -> Vitals:
+        """Battery and thermal status around runs."""
+        ...
+
+    @property
+    def log(self) -> LogReader | None:
+        """The phone's log; ``None`` where there is no Android."""
         ...
 
     @property
@@ -106,6 +118,15 @@ class Session(Protocol):
     def bring(self, kind: str, payload: PayloadFolder, label: str) -> str:
         """Bring a payload and return its folder on the phone."""
         ...
+
+
+@dataclass(frozen=True)
+class _After:
+    """What a phone told right after a run; its log is ``None`` where it has none."""
+
+    battery: Battery | None
+    status: Status
+    log: PhoneLog | None
 
 
 class Attempt:
@@ -156,12 +177,10 @@ class Attempt:
                 account.note("cool_down", cooled.note)
             facts = self._phone.facts
             limits = limits_of(account.cell, account.model, facts, session.bandwidth())
-            log = LogReader(self._phone.transport, facts.sdk) if self._has_a_log else None
-            if log is not None:
-                log.begin()
-            status_before = self._status()
+            status_before = self._ask_before()
             self._run_on_phone(order, limits)
             run = self._runs[MAIN]
+            after = self._leave(order)
             evidence = Evidence(
                 cell=account.cell,
                 plan=self._plan,
@@ -172,18 +191,18 @@ class Attempt:
                 started_hot=cooled.hot,
                 stood_still=self._stood_still,
                 battery_before=session.battery,
-                battery_after=self._battery_after(),
+                battery_after=after.battery,
                 cold=self._cold,
                 limits=limits,
                 core_max_khz=facts.core_max_khz,
                 status_before=status_before,
-                status_after=self._status(),
+                status_after=after.status,
                 beside=tuple(one for name, one in self._runs.items() if name != MAIN),
             )
             if any(decode_is_below_the_roof(evidence)):  # or the roof was measured too low
                 limits = replace(limits, bandwidth=session.bandwidth(again=True))
-            if log is not None:
-                evidence = self._with_phone_log(evidence, log, order)
+            if after.log is not None:
+                evidence = self._with_phone_log(evidence, after.log, order)
             # Still in its turn: this computer's processor may be the one that other phones of the group measure on.
             found = self._reference(order)
         account.evidence = replace(evidence, limits=limits, reference=found.reference, reference_why=found.why)
@@ -194,11 +213,6 @@ class Attempt:
         if grew:
             account.note("tuning_cache_grew", grew, warning=True)
         return judge(account.evidence)
-
-    @property
-    def _has_a_log(self) -> bool:
-        facts = self._phone.facts
-        return facts.sdk is not None or facts.android_release is not None
 
     def _keep_timeline(self, evidence: Evidence) -> None:
         """Keep every token's moment, and what was noticed about the phone's speed."""
@@ -236,7 +250,7 @@ class Attempt:
         return find_reference(context, cell, say, prompt_text=order.prompt.text)
 
     def _run_on_phone(self, order: Order, limits: Limits) -> None:
-        """Run the cell under the probe in a fresh work folder, which is removed afterwards.
+        """Run the cell under the probe in a fresh work folder.
 
         The first step is measured. Those after it are run only where it ended well.
         """
@@ -253,7 +267,6 @@ class Attempt:
             make_step_dir(self._phone.transport, order, step)
             session.say(f"running {account.cell.model} {account.cell.label}: {step.name}")
             self._follow(order, step, self._spec(order, step, limits))
-        self._remove(order.work_dir)
 
     def _spec(self, order: Order, step: Step, limits: Limits) -> RunSpec:
         """Return the supervised run of a step."""
@@ -323,26 +336,35 @@ class Attempt:
 
         return on_event
 
-    def _status(self) -> Status:
-        """Ask for the thermal status where there is an Android, which is where the battery was read."""
-        return NOT_ASKED if self._session.battery is None else read_status(self._phone.transport)
+    def _ask_before(self) -> Status:
+        """Ask what is to be known right before the run, all at once; return the thermal status.
 
-    def _battery_after(self) -> Battery | None:
-        """Read the battery where it was read before; a phone that was lost just now costs only this figure."""
-        if self._session.battery is None:
-            return None
-        transport = self._phone.transport
-        try:
-            return read_battery(transport, Deadline(CLEAN_UP_S, "reading the battery", transport.name))
-        except PhoneError as error:
-            phone_logger(__name__, transport.name).info("the battery could not be read after the run: %s", error)
-            return None
+        Battery and status are asked where there is an Android whose battery was read.
+        """
+        log = self._session.log
+        with ThreadPoolExecutor(thread_name_prefix=self._phone.name) as pool:
+            begun = pool.submit(log.begin) if log is not None else None
+            status = NOT_ASKED if self._session.battery is None else self._session.vitals.status_before()
+            if begun is not None:
+                begun.result()
+        return status
 
-    def _with_phone_log(self, evidence: Evidence, reader: LogReader, order: Order) -> Evidence:
+    def _leave(self, order: Order) -> _After:
+        """Ask what is to be known right after the run and remove its work folder, all at once."""
+        log, vitals, asked = self._session.log, self._session.vitals, self._session.battery is not None
+        if log is not None:
+            self._session.say("reading the phone's log")
+        with ThreadPoolExecutor(thread_name_prefix=self._phone.name) as pool:
+            said = pool.submit(log.read, sign=not ended_well(self._runs[MAIN])) if log is not None else None
+            status = pool.submit(vitals.status_after) if asked else None
+            removed = pool.submit(self._remove, order.work_dir)
+            battery = vitals.battery_after() if asked else None
+            removed.result()
+            return _After(battery, status.result() if status else NOT_ASKED, said.result() if said else None)
+
+    def _with_phone_log(self, evidence: Evidence, log: PhoneLog, order: Order) -> Evidence:
         """Add the phone's log over the time of the run. Of one that ended well only what speaks of it is kept."""
-        self._session.say("reading the phone's log")
         well = ended_well(evidence.run)
-        log = reader.read(sign=not well)
         self._account.ran.log = log
         pids = {name: run.start.pid for name, run in self._runs.items() if run.start is not None and run.start.pid}
         kept = worth_keeping(log.lines, {*evidence.pids, *pids.values()}) if well else log.lines
@@ -361,7 +383,7 @@ class Attempt:
         transport = self._phone.transport
         try:
             deadline = Deadline(CLEAN_UP_S, "removing the work folder", transport.name)
-            transport.shell(["rm", "-rf", work], deadline=deadline)
+            transport.shell(["sh", "-c", _REMOVE, "sh", work], deadline=deadline)
         except PhoneError as error:
             phone_logger(__name__, transport.name).warning("%s stays on the phone: %s", work, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,13 +40,16 @@ PYTHON_S = 12.0
 _DRIVER_PLACES = tuple(
     dict.fromkeys(for_bits(place, bits) for place in (*OPENCL_LIBRARIES, *VULKAN_DRIVERS) for bits in (64, 32))
 )
-# Everything that cannot hang, in one round trip: each source between a line that begins and a line that ends it with
-# its exit code. $1 is a word that no phone can guess, $2 our folder; the rest are constants, which the shell expands.
-_SCRIPT = f"""
+# Each source stands between a line that begins and a line that ends it with its exit code; $1 is a word that no phone
+# can guess.
+_SECTIONS = """
 exec 2>&1
-begin() {{ echo "$mark begin $1"; }}
-end() {{ code=$?; echo; echo "$mark end $code"; }}
+begin() { echo "$mark begin $1"; }
+end() { code=$?; echo; echo "$mark end $code"; }
 mark=$1
+"""
+# Everything that cannot hang, in one round trip. $2 is our folder; the rest are constants, which the shell expands.
+_SCRIPT = f"""{_SECTIONS}
 begin getprop; getprop; end
 begin drivers; ls -d {" ".join(_DRIVER_PLACES)}; end
 begin df; df "$2"; end
@@ -55,22 +59,45 @@ for file in {SOC_ID} {KGSL_MODEL} {MALI_INFO} {" ".join(PUBLIC_LISTS)}; do
   begin "$file"; cat "$file"; end
 done
 """
-# Asks for the version without importing the engine, which takes long and prints.
+# Asks for the version without importing the engine, which takes long and prints. Pythons may print warnings, too.
 _PYTHON_MNN = """
 import importlib.metadata, importlib.util
 if importlib.util.find_spec("MNN"):
-    print(importlib.metadata.version("MNN"))
+    print("MNN", importlib.metadata.version("MNN"))
 """
-# Old phones have no `timeout`.
+_MNN_LINE = re.compile(rb"(?m)^MNN (\S+)\r?$")
+# Old phones have no `timeout`. Toybox's says 127 of a command that ended before it began to wait for it (0.8.9 was seen
+# to); else 127 means that there is no such command.
 _BOUND = f"""
 bound=
-timeout {_SERVICE_ON_PHONE_S} true 2>/dev/null && bound='timeout {_SERVICE_ON_PHONE_S}'
+command -v timeout >/dev/null && bound='timeout {_SERVICE_ON_PHONE_S}'
+ended() {{
+  code=$?
+  [ $code -ne 127 ] || [ -z "$bound" ] || ! command -v "$1" >/dev/null || code=0
+  return $code
+}}
 """
-_DUMPSYS = f"{_BOUND}exec $bound dumpsys $1 2>&1"
+_DUMPSYS = f"{_BOUND}$bound dumpsys $1 2>&1; ended dumpsys"
 # It prints a lot; only the lines that tell the GPU are wanted, and how it ended, which a pipe does not hand on.
-_SURFACE_FLINGER = f"""{_BOUND}
-{{ $bound dumpsys SurfaceFlinger 2>&1 || echo "dumpsys: exit code $?"; }} |
+_SCREEN_LINES = """{ $bound dumpsys SurfaceFlinger 2>&1; ended dumpsys || echo "dumpsys: exit code $?"; } |
 grep -e GLES -e 'RE Vulkan' -e ermission -e 'find service' -e '^dumpsys: exit code'
+"""
+# What may hang, by the name of its section: how it is asked alone, and how long it may take.
+_SERVICES: Mapping[str, tuple[list[str], float]] = {
+    "SurfaceFlinger": (["sh", "-c", f"{_BOUND}{_SCREEN_LINES}"], SERVICE_S),
+    "thermal": (["sh", "-c", _DUMPSYS, "sh", "thermalservice"], SERVICE_S),
+    "battery": (["sh", "-c", _DUMPSYS, "sh", "battery"], SERVICE_S),
+    "python_mnn": (["python3", "-c", _PYTHON_MNN], PYTHON_S),
+}
+# All of them in one round trip, where the phone's own `timeout` bounds each: else the one that hangs would cost all.
+_TOGETHER = f"""{_SECTIONS}{_BOUND}
+[ -n "$bound" ] || exit 0
+begin SurfaceFlinger; {_SCREEN_LINES}end
+begin thermal; $bound dumpsys thermalservice; ended dumpsys; end
+begin battery; $bound dumpsys battery; ended dumpsys; end
+begin python_mnn
+if command -v python3 >/dev/null; then $bound python3 -c "$2"; ended python3; else python3; fi
+end
 """
 
 
@@ -103,15 +130,14 @@ def gather_facts(transport: Transport, probe: Probe, deadline: Deadline) -> Fact
     abis = abis_of(properties, probed)
     bits = 64 if not abis or any("64" in abi for abi in abis) else 32
     kgsl_model, mali_info = _content(sections, KGSL_MODEL), _content(sections, MALI_INFO)
-    screen = _ask(transport, ["sh", "-c", _SURFACE_FLINGER], "SurfaceFlinger", deadline, whys)
-    thermal = _ask(transport, ["sh", "-c", _DUMPSYS, "sh", "thermalservice"], "thermal", deadline, whys)
-    battery = _ask(transport, ["sh", "-c", _DUMPSYS, "sh", "battery"], "battery", deadline, whys)
-    python = _ask(transport, ["python3", "-c", _PYTHON_MNN], "python_mnn", deadline, whys, PYTHON_S)
+    services = _services(transport, deadline, whys)
+    screen, thermal, battery = (services[name] for name in ("SurfaceFlinger", "thermal", "battery"))
+    python = _MNN_LINE.search(services["python_mnn"] or b"")
     told = Told(
         properties=properties,
         probe=probed,
         drivers=_drivers(sections, bits, whys),
-        python_mnn=(python or b"").decode("utf-8", "replace").strip() or None,
+        python_mnn=None if python is None else python[1].decode("utf-8", "replace"),
         kernel_soc=_kernel_soc(sections),
         gpu=gpu_of(screen or b"", kgsl_model, mali_info, properties, whys.get("SurfaceFlinger", "")),
         public_libraries=parse_public_libraries(_public_lists(sections), sdk_of(properties), bits),
@@ -124,16 +150,39 @@ def gather_facts(transport: Transport, probe: Probe, deadline: Deadline) -> Fact
 
 
 def _sections(transport: Transport, deadline: Deadline, whys: dict[str, str]) -> dict[str, _Section]:
-    mark = f"mnn-farm-{secrets.token_hex(8)}"
-    argv = ["sh", "-c", _SCRIPT, "sh", mark, transport.base_dir]
     limit = deadline.within(SCRIPT_S, "reading files of facts")
-    try:
-        out = transport.shell(argv, deadline=limit).stdout
-    except DeadlineError:
-        deadline.remaining_s()
+    sections = _run_script(transport, _SCRIPT, transport.base_dir, deadline, limit)
+    if sections is None:
         whys["script"] = f"the phone did not answer within {SCRIPT_S:g} s"
         return {}
     whys["script"] = "the phone's shell did not say"
+    return sections
+
+
+def _services(transport: Transport, deadline: Deadline, whys: dict[str, str]) -> dict[str, bytes | None]:
+    """Return what each service printed: asked together, and alone where that told nothing of it."""
+    limit = deadline.within(sum(seconds for _, seconds in _SERVICES.values()), "asking the services")
+    sections = _run_script(transport, _TOGETHER, _PYTHON_MNN, deadline, limit) or {}
+    return {
+        name: _told(sections[name], name, whys) if name in sections else _ask(transport, argv, name, deadline, whys, s)
+        for name, (argv, s) in _SERVICES.items()
+    }
+
+
+def _run_script(
+    transport: Transport, script: str, word: str, deadline: Deadline, limit: Deadline
+) -> dict[str, _Section] | None:
+    """Return the sections that a script told; ``None`` when ``limit`` passed.
+
+    Raises:
+        DeadlineError: all of ``deadline`` has passed.
+    """
+    mark = f"mnn-farm-{secrets.token_hex(8)}"
+    try:
+        out = transport.shell(["sh", "-c", script, "sh", mark, word], deadline=limit).stdout
+    except DeadlineError:
+        deadline.remaining_s()
+        return None
     return split_sections(out, mark)
 
 
@@ -162,7 +211,7 @@ def _ask(
     name: str,
     deadline: Deadline,
     whys: dict[str, str],
-    seconds: float = SERVICE_S,
+    seconds: float,
 ) -> bytes | None:
     """Return what a command printed; ``None``, with the reason in ``whys``, when it hangs, fails or is not there."""
     try:
@@ -171,13 +220,19 @@ def _ask(
         deadline.remaining_s()  # the whole deadline has passed: then it is the phone, not this source
         whys[name] = f"the phone did not answer within {seconds:g} s"
         return None
-    if answer.exit_code != 0:
-        whys[name] = _Section(answer.stdout or answer.stderr, answer.exit_code).why
+    text = answer.stdout if answer.exit_code == 0 else answer.stdout or answer.stderr
+    return _told(_Section(text, answer.exit_code), name, whys)
+
+
+def _told(section: _Section, name: str, whys: dict[str, str]) -> bytes | None:
+    """Return what a service said; ``None``, with the reason in ``whys``, when it failed or is not there."""
+    if section.code != 0:
+        whys[name] = section.why
         return None
-    if b"Can't find service" in answer.stdout[:200]:
+    if b"Can't find service" in section.text[:200]:
         whys[name] = "this Android has no such service"
         return None
-    return answer.stdout
+    return section.text
 
 
 def _storage(sections: Mapping[str, _Section], path: str, whys: Mapping[str, str]) -> Storage:

@@ -23,8 +23,12 @@ _LAST_LINES = "3000"
 MARK_TAG = "mnn-farm"
 # Others may write between our own line and the look at it.
 _TAIL = "8"
-# $1 is our line; what follows is the reading, whose exit code this has. A phone without `log` goes on without the line.
-_SIGN = f'log -p i -t {MARK_TAG} "$1" 2>/dev/null; shift; exec "$@"'
+# Tells the time as logs do, to the second. $1 is our line, $2 and what follows the reading, if there is one: its exit
+# code is this one's, and a phone without `log` goes on without the line.
+_SIGN = f'''date "+%m-%d %H:%M:%S.000"
+log -p i -t {MARK_TAG} "$1" 2>/dev/null || [ $# -gt 1 ] || exit
+shift
+[ $# -eq 0 ] || exec "$@"'''
 # lmkd's (Android 9 and later), the old kernel driver's, and the kernel's own words for a process killed for memory.
 _KILLED = re.compile(
     rb"lowmemorykiller\s*(?:\(\s*\d+\))?: Kill(?:ing)? '(?P<app>[^']*)' \((?P<lmkd>\d+)\)"
@@ -69,7 +73,11 @@ class Kill:
 
 
 class LogReader:
-    """Reads the log of one run. What a phone does not give costs a run its explanation, never its figures."""
+    """Reads the log of one run after the other. What a phone does not give costs a run its explanation, no figure.
+
+    Our line is read back until the phone has shown it once, with the time that it tells otherwise: from then on writing
+    it is enough, and whether it stands in the log is seen when that is read.
+    """
 
     def __init__(self, transport: Transport, sdk: int | None) -> None:
         self._transport = transport
@@ -77,28 +85,55 @@ class LogReader:
         self._buffers: tuple[str, ...] = ("-b", "all")
         self._mark: bytes | None = None
         self._signed = False
-        self._word = secrets.token_hex(6)
+        self._word = ""
+        self._shows_ours = False
 
     def begin(self) -> None:
         """Write a line of ours into the log, from which :meth:`read` reads on; else remember the newest line."""
-        newest = self._ask("-t", _TAIL, sign=f"begin {self._word}")
-        if newest is not None:
-            lines = [line for line in newest.splitlines() if _stamp_of(line) is not None]
-            ours = [line for line in lines if line.rstrip().endswith(f": begin {self._word}".encode())]
-            self._signed = bool(ours)
-            self._mark = (ours or lines or [b""])[-1]
+        self._word = secrets.token_hex(6)
+        self._mark, self._signed = None, False
+        if self._shows_ours and self._write_mark():
+            return
+        said = self._ask("-t", _TAIL, sign=f"begin {self._word}")
+        if said is None:
+            return
+        time, newest = _without_time(said)
+        lines = [line for line in newest.splitlines() if _stamp_of(line) is not None]
+        ours = [line for line in lines if self._is_mark(line)]
+        self._signed = bool(ours)
+        self._mark = (ours or lines or [b""])[-1]
+        self._shows_ours = bool(ours) and _same_minute(time, ours[-1])
+
+    def _write_mark(self) -> bool:
+        """Write our line without reading it back; the time before it stands for it until the log is read."""
+        deadline = Deadline(READ_S, "writing into the phone's log", self._transport.name)
+        try:
+            argv = ["sh", "-c", _SIGN, "sh", f"begin {self._word}"]
+            result = self._transport.shell(argv, deadline=deadline)
+        except PhoneError as error:
+            phone_logger(__name__, self._transport.name).warning("the phone's log could not be written: %s", error)
+            return False
+        self._signed = result.exit_code == 0 and _stamp_of(result.stdout) is not None
+        self._mark = result.stdout.strip() if self._signed else None
+        return self._signed
+
+    def _is_mark(self, line: bytes) -> bool:
+        return line.rstrip().endswith(f": begin {self._word}".encode())
 
     def read(self, *, sign: bool = False) -> PhoneLog:
         """Return the log since :meth:`begin`; with ``sign`` a line of ours is written first, to show the run's end."""
         stamp = _stamp_of(self._mark) if self._mark else None
         end = f"end {self._word}" if sign and self._signed else None
         said = self._ask("-t", stamp.decode(), sign=end) if stamp is not None else None
+        if said is not None:
+            said = _without_time(said)[1]
         if said is None:  # Android before 5 counts lines only
             said = self._ask("-t", _LAST_LINES)
         if said is None:
             return PhoneLog()
         if self._mark is None:
             return PhoneLog(said, "where the run begins in the phone's log is not known")
+        self._mark = next((line for line in said.splitlines() if self._signed and self._is_mark(line)), self._mark)
         lines, rolled = since(said, self._mark)
         gap = ""
         if rolled:
@@ -109,7 +144,10 @@ class LogReader:
         return PhoneLog(lines, gap, self._mark, self._signed, ended, rolled)
 
     def _ask(self, *how: str, sign: str | None = None) -> bytes | None:
-        """Ask for a part of the log. Old phones do not know ``-b all``: they show their default buffers."""
+        """Ask for a part of the log. Old phones do not know ``-b all``: they show their default buffers.
+
+        With ``sign`` a line of ours is written before, and the answer begins with a line that tells the time.
+        """
         deadline = Deadline(READ_S, "reading the phone's log", self._transport.name)
         try:
             for buffers in dict.fromkeys((self._buffers, ())):
@@ -145,6 +183,18 @@ def since(log: bytes, mark: bytes) -> tuple[bytes, bool]:
         if stamp is not None and not _is_before(stamp, begun):
             return b"".join(lines[number:]), True
     return b"", True
+
+
+def _without_time(said: bytes) -> tuple[bytes, bytes]:
+    """Return the line that tells the time, ``b""`` where none does, and what follows it."""
+    first, _, rest = said.partition(b"\n")
+    return (first, rest) if _STAMP.fullmatch(first.strip()) else (b"", said)
+
+
+def _same_minute(time: bytes, line: bytes) -> bool:
+    """Whether the time that the phone told is that of a line written right after: both count in the same zone."""
+    told, stamp = _stamp_of(time), _stamp_of(line)
+    return told is not None and stamp is not None and told <= stamp and told[:11] == stamp[:11]
 
 
 def _is_before(stamp: bytes, mark: bytes) -> bool:

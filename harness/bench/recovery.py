@@ -32,6 +32,9 @@ _EXIT_CODE = 7
 # Longer than what a link that cuts answers short lets through.
 _NONCE_BYTES = 2048
 _SERVER_GONE = "no adb server"
+# Which boot this is, and our file on the phone, $1.
+_FILE_FOLLOWS = b"\nfile\n"
+_WHO = 'read -r boot </proc/sys/kernel/random/boot_id; echo "$boot"; echo file; [ ! -e "$1" ] || cat "$1"'
 _RETRIED = frozenset({Reason.DEVICE_LOST, Reason.DEVICE_OFFLINE, Reason.UNAUTHORIZED, Reason.LINK_STALLED})
 
 
@@ -208,15 +211,15 @@ class Ladder:
         transport, known = self._transport, self.known
         deadline = self._deadline(HANDSHAKE_S + BOOT_S, "the phone's boot")
         try:
-            boot_id = _text(transport.shell(["cat", "/proc/sys/kernel/random/boot_id"], deadline=deadline))
+            boot_id, phone_id = self._who(deadline)
             rebooted = bool(known.boot_id and boot_id and boot_id != known.boot_id)
             boot_reason = self._await_boot(deadline) if rebooted else ""
-            answer = transport.shell(["cat", f"{transport.base_dir}/{ID_FILE}"], deadline=deadline)
+            if rebooted:  # what lies on the phone may not have been there before it was up
+                _, phone_id = self._who(deadline)
         except PhoneError as error:
             if first is None:
                 raise
             raise PhoneGoneError(transport.name, f"lost again: {error.message}", reason=error.reason) from first
-        phone_id = read_id(answer.stdout) if answer.exit_code == 0 else None
         if known.phone_id is not None and phone_id != known.phone_id and (rebooted or phone_id is not None):
             raise PhoneGoneError(
                 transport.name,
@@ -226,6 +229,12 @@ class Ladder:
             ) from first
         known.boot_id = boot_id or known.boot_id
         return Recovered(tuple(rungs), rebooted, boot_reason)
+
+    def _who(self, deadline: Deadline) -> tuple[str, str | None]:
+        """Return the phone's boot id, ``""`` where it tells none, and the id in our file on it."""
+        argv = ["sh", "-c", _WHO, "sh", f"{self._transport.base_dir}/{ID_FILE}"]
+        boot, _, file = self._transport.shell(argv, deadline=deadline).stdout.partition(_FILE_FOLLOWS)
+        return boot.decode("utf-8", "replace").strip(), read_id(file) if file else None
 
     def _await_boot(self, deadline: Deadline) -> str:
         """Wait until Android is up, where the phone tells, and return why the phone says it booted."""

@@ -17,8 +17,10 @@ from harness.bench.evidence import Objection
 from harness.bench.lease import Keeper
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone
+from harness.bench.phone_log import LogReader
 from harness.bench.recovery import Known, Ladder, Recovered
 from harness.bench.tidy import tidy
+from harness.bench.vitals import Vitals
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, HostError, PhoneGoneError
 from harness.core.ids import utc_now
@@ -28,7 +30,7 @@ from harness.payload.probe_events import Event
 from harness.payload.push_slots import PushSlots, link_of
 from harness.payload.store import Stored, ensure_on_phone
 from harness.phone.battery import Battery
-from harness.phone.charge import charge_gate, read_battery
+from harness.phone.charge import charge_gate
 from harness.phone.health import HealthStore
 from harness.phone.prepare import prepare
 from harness.plan.matrix import PlannedCell
@@ -54,7 +56,6 @@ _DOUBTFUL = frozenset(
 )
 _NOT_OF_THE_PHONE = frozenset({Reason.HOST_DISK_FULL, Reason.LEASE_LOST})
 PREPARE_S = 60.0
-ASK_S = 20.0
 
 
 @dataclass
@@ -77,6 +78,8 @@ class PhoneSession:
     def __post_init__(self) -> None:
         known = Known(self.phone.identity.id, self.phone.facts.boot_id)
         self._ladder = Ladder(self.phone.transport, self.context.plan.recovery, self.say, known=known)
+        self.vitals = Vitals(self.phone.transport)
+        self._reader = LogReader(self.phone.transport, self.phone.facts.sdk)
         self._keeper: Keeper | None = None
         self._prepared = False
         self._tripped = False
@@ -87,6 +90,11 @@ class PhoneSession:
     def ladder(self) -> Ladder:
         """The phone's ladder."""
         return self._ladder
+
+    @property
+    def log(self) -> LogReader | None:
+        """The phone's log; ``None`` where there is no Android."""
+        return self._reader if self._is_android else None
 
     @property
     def battery(self) -> Battery | None:
@@ -239,7 +247,7 @@ class PhoneSession:
             return
 
         def read() -> Battery:
-            self._battery = read_battery(self.phone.transport, Deadline(ASK_S, "reading the battery", self.phone.name))
+            self._battery = self.vitals.battery_before()
             return self._battery
 
         note = charge_gate(read, asked.battery_floor_pct, asked.charge_timeout_s, self.say, phone=self.phone.name)
@@ -249,6 +257,7 @@ class PhoneSession:
     def came_back(self, recovered: Recovered, account: Account) -> None:
         """Take note of how the phone came back; what it has is looked at again."""
         self._stored.clear()
+        self.vitals.forget()
         if recovered.rebooted:
             self._prepared = False
         if recovered.rebooted or not self._bandwidth.gb_per_s:

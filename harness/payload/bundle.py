@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from harness.core.errors import ConfigError
@@ -40,12 +41,12 @@ class Bundle:
         """The path of the runner's program, below the folder that is pushed."""
         return self.manifest.program or self.manifest.programs[self.runner]
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """What tells it from every other bundle; 64 hex digits, the same for every ABI and runner.
 
         Other words in the manifest (arguments, say) are another bundle, though the same files are pushed. A program
-        that is built counts with its source, compiler and options.
+        that is built counts with its source, compiler and options, as they are when this is first asked for.
         """
         made_by = self._program().build_key() if self.manifest.build else ""
         return content_id({"manifest": self.manifest.hashed(), "folder": self.folder.hash, "build": made_by})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import os
@@ -125,6 +126,7 @@ def compile_environment() -> dict[str, str]:
     return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": zig_cache, "ZIG_LOCAL_CACHE_DIR": zig_cache}
 
 
+@functools.cache
 def zig_version() -> str:
     """Return the compiler's version.
 

@@ -79,7 +79,6 @@ def _prepare(config: pytest.Config) -> int | None:
     from harness.fleet.opening import open_fleet
     from harness.fleet.servers import read_servers
     from harness.fleet.words import read_words
-    from harness.plugin.controller import Controller
     from harness.plugin.resume import Begun
     from harness.plugin.run import begin, command_line, describe_dry_run
     from harness.store.runfolder import RunFolder
@@ -123,6 +122,8 @@ def _prepare(config: pytest.Config) -> int | None:
     else:
         run = begin(request, fleet, run_dir, config.invocation_params.dir, command_line())
     run.compare()
+    from harness.plugin.controller import Controller  # here: it brings the report, which a dry run does not need
+
     config.stash[_CONTROLLER] = Controller(run)
     _point_at_device_tests(config)
     # Skipped cells have their line and reason in our own table.

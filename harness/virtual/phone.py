@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import json
 import os
@@ -250,8 +251,18 @@ def _write_files(state: PhoneState, profile: Profile, host: Host, boot_reason: s
     tree.write_tree(nodes, state.run)
 
 
+def compile_commands() -> None:
+    """Compile what phones run inside, once: they may not write where it lies, and would compile it at every command.
+
+    Where this program may not write either, they go on doing that.
+    """
+    for folder in (_ADBD, _DROID):
+        compileall.compile_dir(folder, maxlevels=0, quiet=2)
+
+
 def _log_command(name: str, python: str) -> tree.Node:
-    script = f'#!/system/bin/sh\nPYTHONPATH=/system/lib exec {python} -s -S -B -m adbd.{name} "$@"\n'
+    start = f"import sys;sys.path.insert(0,'/system/lib');from adbd.{name} import run;run()"
+    script = f'#!/system/bin/sh\nexec {python} -I -S -B -c "{start}" "$@"\n'
     return tree.Node(f"/system/bin/{name}", script.encode(), mode=0o555)
 
 

@@ -30,7 +30,7 @@ from harness.virtual.adbserver import AdbServer
 from harness.virtual.behaviour import BehaviourLoop
 from harness.virtual.injector import Injector
 from harness.virtual.orders import OrderSocket
-from harness.virtual.phone import Host, VirtualPhone
+from harness.virtual.phone import Host, VirtualPhone, compile_commands
 from harness.virtual.profile import load_profile
 from harness.virtual.sandbox import find_sandbox
 from harness.virtual.state import PhoneState, claim
@@ -87,6 +87,7 @@ class Supervisor:
         server = self._server = AdbServer(find_adb(carried_first=True))
         profiles = {name: load_profile(name) for name in request.profiles}
         host = Host(find_sandbox(), find_python(), find_tools())
+        compile_commands()
         if any(profile.auth for profile in profiles.values()):
             server.wait_ready(deadline)  # only then it has a key that the phones can be told
         for name in request.profiles:

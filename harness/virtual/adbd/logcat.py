@@ -7,14 +7,13 @@ threadtime, time, brief, tag and raw.
 
 from __future__ import annotations
 
-import argparse
+import getopt
 import re
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO
 
 from .logring import BUFFERS, CAPACITY_BYTES, DEFAULT_BUFFERS, LEVELS, LogRing
 
@@ -32,24 +31,15 @@ _FORMATS = {
 }
 
 
-class Writer(Protocol):
-    """Where lines go."""
-
-    def write(self, data: bytes, /) -> object:
-        """Write bytes."""
-
-    def flush(self) -> None:
-        """Let them be seen."""
-
-
-@dataclass(frozen=True)
 class Filter:
-    """Which lines are wanted."""
+    """Which lines are wanted: by least level of a tag (``*`` is for all others), by process, by a pattern."""
 
-    levels: dict[str, str] = field(default_factory=dict)
-    """Least level by tag; ``*`` is for all others."""
-    pid: int | None = None
-    pattern: re.Pattern[bytes] | None = None
+    def __init__(
+        self, levels: Mapping[str, str] | None = None, pid: int | None = None, pattern: re.Pattern[bytes] | None = None
+    ) -> None:
+        self.levels = levels or {}
+        self.pid = pid
+        self.pattern = pattern
 
     def wants(self, line: bytes) -> bool:
         """Whether ``line`` is to be printed; what cannot be read is."""
@@ -100,33 +90,41 @@ def _buffers(texts: list[str]) -> list[str]:
     return list(dict.fromkeys(chosen)) or list(DEFAULT_BUFFERS)
 
 
-def _parse(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="logcat", allow_abbrev=False)
-    parser.add_argument("-d", action="store_true", dest="dump")
-    parser.add_argument("-c", "--clear", action="store_true")
-    parser.add_argument("-g", "--buffer-size", action="store_true", dest="sizes")
-    parser.add_argument("-b", "--buffer", action="append", default=[])
-    parser.add_argument("-v", "--format", action="append", default=[])
-    parser.add_argument("-t", dest="tail_and_end")
-    parser.add_argument("-T", dest="tail")
-    parser.add_argument("-s", action="store_true", dest="silent")
-    parser.add_argument("-e", "--regex")
-    parser.add_argument("--pid", type=int)
-    parser.add_argument("filters", nargs="*")
-    return parser.parse_intermixed_args(words)
+class Options:
+    """What the command was asked for."""
+
+    def __init__(self, words: list[str]) -> None:
+        """Read the command line.
+
+        Raises:
+            getopt.GetoptError: an option that is not known, or one without its value.
+            ValueError: a process that is no number.
+        """
+        long = ["clear", "buffer-size", "buffer=", "format=", "regex=", "pid="]
+        pairs, self.filters = getopt.gnu_getopt(words, "dcgb:v:t:T:se:", long)
+        flags = dict(pairs)
+        self.dump = "-d" in flags
+        self.clear = "-c" in flags or "--clear" in flags
+        self.sizes = "-g" in flags or "--buffer-size" in flags
+        self.silent = "-s" in flags
+        self.buffers = [value for flag, value in pairs if flag in ("-b", "--buffer")]
+        self.formats = [value for flag, value in pairs if flag in ("-v", "--format")]
+        self.tail_and_end, self.tail = flags.get("-t"), flags.get("-T")
+        self.regex = flags.get("-e", flags.get("--regex"))
+        self.pid = int(flags["--pid"]) if "--pid" in flags else None
 
 
-def main(words: list[str], ring: LogRing, out: Writer) -> int:
+def main(words: list[str], ring: LogRing, out: BinaryIO) -> int:
     """Run the command."""
-    options = _parse(words)
     try:
-        buffers = _buffers(options.buffer)
+        options = Options(words)
+        buffers = _buffers(options.buffers)
         wanted = Filter(
             parse_filters(options.filters, silent=options.silent),
             options.pid,
             re.compile(options.regex.encode()) if options.regex else None,
         )
-        form = next((name for name in reversed(options.format) if name in _FORMATS), "threadtime")
+        form = next((name for name in reversed(options.formats) if name in _FORMATS), "threadtime")
         if options.clear:
             ring.clear(buffers)
             return 0
@@ -136,15 +134,13 @@ def main(words: list[str], ring: LogRing, out: Writer) -> int:
                 out.write(f"{name}: ring buffer is {CAPACITY_BYTES // 1024} KiB ({used} B consumed)\n".encode())
             return 0
         _print(ring, buffers, wanted, form, options, out)
-    except (ValueError, re.error) as error:
+    except (ValueError, re.error, getopt.GetoptError) as error:
         sys.stderr.write(f"logcat: {error}\n")
         return 1
     return 0
 
 
-def _print(
-    ring: LogRing, buffers: list[str], wanted: Filter, form: str, options: argparse.Namespace, out: Writer
-) -> None:
+def _print(ring: LogRing, buffers: list[str], wanted: Filter, form: str, options: Options, out: BinaryIO) -> None:
     seen = ring.lines(buffers)
     chosen = [pair for pair in seen if wanted.wants(pair[1])]
     tail = options.tail_and_end or options.tail
@@ -177,7 +173,7 @@ def _after(seen: list[tuple[str, bytes]], now: list[tuple[str, bytes]]) -> list[
     return fresh
 
 
-def _write(pairs: list[tuple[str, bytes]], begun: set[str], form: str, out: Writer) -> None:
+def _write(pairs: list[tuple[str, bytes]], begun: set[str], form: str, out: BinaryIO) -> None:
     for buffer, line in pairs:
         if buffer not in begun:
             begun.add(buffer)
@@ -185,7 +181,8 @@ def _write(pairs: list[tuple[str, bytes]], begun: set[str], form: str, out: Writ
         out.write(formatted(line, form))
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run it as the phone's command does."""
     try:
         sys.exit(main(sys.argv[1:], LogRing(FOLDER), sys.stdout.buffer))
     except (BrokenPipeError, KeyboardInterrupt):

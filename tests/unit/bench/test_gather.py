@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from harness.bench.gather import PYTHON_S, SERVICE_S, gather_facts, split_sectio
 from harness.core.deadline import Deadline
 from harness.core.errors import DeadlineError, PhoneLostError
 from harness.core.transport import ShellResult
+from harness.phone.facts import Facts
 from harness.phone.probed import ProbeFacts, read_probe_facts
 from harness.phone.storage import Storage
 
@@ -109,7 +111,7 @@ def test_every_source_becomes_its_facts() -> None:
 
 
 def test_python_with_mnn_tells_its_version() -> None:
-    assert gather(python3=b"3.6.1\n").python_mnn == "3.6.1"
+    assert gather(python3=b"warning: old\nMNN 3.6.1\n").python_mnn == "3.6.1"
     assert gather(python3=b"\n").python_mnn is None
 
 
@@ -202,3 +204,81 @@ def test_the_script_runs_in_any_shell_and_tells_every_source(tmp_path: Path) -> 
     assert Storage(facts.storage_total_bytes, facts.storage_free_bytes).total_bytes
     assert facts.opencl is not None
     assert {"battery", "thermal", "driver"} <= set(facts.nulls)
+
+
+class Counting:
+    """This computer as a phone; notes how often its shell is asked."""
+
+    name = "this-computer"
+
+    def __init__(self, base_dir: Path, *, services: str = "", timeout: str = 'exec /usr/bin/env -- "$@"') -> None:
+        self.base_dir = str(base_dir)
+        self.calls = 0
+        self._path = base_dir / "bin"
+        self._path.mkdir()
+        for name in ("sh", "cat", "grep", "ls", "df"):
+            (self._path / name).symlink_to(str(shutil.which(name)))
+        for name, script in (("dumpsys", services), ("timeout", timeout), ("python3", "echo MNN 1.2.3")):
+            if script:
+                (self._path / name).write_text(f"#!/bin/sh\n[ $0 = ${{0%timeout}} ] || shift\n{script}\n")
+                (self._path / name).chmod(0o755)
+
+    def shell(self, argv: Sequence[str], **_: object) -> ShellResult:
+        self.calls += 1
+        argv = [str(self._path / argv[0]), *argv[1:]]
+        done = subprocess.run(argv, capture_output=True, timeout=30, check=False, env={"PATH": str(self._path)})
+        return ShellResult(done.returncode, done.stdout, done.stderr)
+
+    def facts(self) -> ProbeFacts:
+        """The probe's own call is one, too."""
+        self.calls += 1
+        return FakeProbe().facts()
+
+
+_SERVICES = """case $1 in
+battery) printf 'Current Battery Service state:\\n  level: 61\\n';;
+thermalservice) printf 'Thermal Status: 1\\n';;
+SurfaceFlinger) printf 'noise\\nGLES: Qualcomm, Adreno (TM) 741, OpenGL ES 3.2 V@0700.1\\n';;
+esac"""
+
+
+def counted(phone: Counting) -> Facts:
+    return gather_facts(cast("Any", phone), cast("Any", phone), Deadline(60, "reading facts", phone.name))
+
+
+def test_all_facts_of_a_phone_cost_three_calls(tmp_path: Path) -> None:
+    phone = Counting(tmp_path, services=_SERVICES)
+    facts = counted(phone)
+    assert phone.calls == 3
+    assert facts.battery is not None
+    assert facts.thermal is not None
+    assert (facts.battery.level_pct, facts.thermal.status) == (61, 1)
+    assert (facts.driver, facts.python_mnn) == ("V@0700.1", "1.2.3")
+
+
+def test_where_a_phone_cannot_bound_a_service_each_is_asked_alone(tmp_path: Path) -> None:
+    phone = Counting(tmp_path, services=_SERVICES, timeout="")
+    facts = counted(phone)
+    assert phone.calls == 3 + 4
+    assert facts.battery is not None
+    assert (facts.battery.level_pct, facts.python_mnn) == (61, "1.2.3")
+
+
+def test_one_service_that_hangs_costs_the_others_nothing(tmp_path: Path) -> None:
+    hangs = _SERVICES.replace("battery) ", "battery) exit 124;; other) ")
+    facts = counted(Counting(tmp_path, services=hangs))
+    assert facts.nulls["battery"] == "it did not answer within 8 s"
+    assert facts.thermal is not None
+    assert facts.python_mnn == "1.2.3"
+
+
+def test_a_timeout_that_did_not_see_its_command_end_does_not_make_it_fail(tmp_path: Path) -> None:
+    facts = counted(Counting(tmp_path, services=_SERVICES, timeout='"$@"; exit 127'))
+    assert facts.battery is not None
+    assert (facts.battery.level_pct, facts.driver, facts.python_mnn) == (61, "V@0700.1", "1.2.3")
+
+
+def test_a_service_program_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
+    facts = counted(Counting(tmp_path))
+    assert facts.battery is None
+    assert "dumpsys" in facts.nulls["battery"]

@@ -40,8 +40,11 @@ class Phone:
         return self._state
 
     def shell(self, argv: list[str], **_: object) -> ShellResult:
-        if argv[0] == "find":
-            return ShellResult(0, self._work, b"") if self._work else ShellResult(1, b"", b"No such file")
+        if argv[0] == "sh":  # looks for runs, and removes all where there are none
+            assert argv[-2:] == ["/base/work", "/base/incoming"]
+            if self._work:
+                return ShellResult(0, self._work, b"")
+            argv = ["rm", "-rf", *argv[-2:]]
         self.done.append(" ".join(argv))
         return ShellResult(0, b"", b"")
 

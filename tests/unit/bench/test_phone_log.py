@@ -159,7 +159,7 @@ class Signing(Phone):
     def shell(self, argv: list[str], **how: object) -> ShellResult:
         result = super().shell(argv, **how)
         if argv[0] == "sh":
-            assert argv[2].startswith("log -p i -t mnn-farm ")
+            assert "log -p i -t mnn-farm " in argv[2]
             self.written = getattr(self, "written", b"") + ours(argv[4])
         return ShellResult(0, result.stdout.replace(b"OURS\n", getattr(self, "written", b"")), b"")
 
@@ -193,6 +193,57 @@ def test_a_log_that_does_not_show_our_line_is_read_from_its_newest_one() -> None
     reader.begin()
     log = reader.read(sign=True)
     assert (log.signed, log.rolled, log.mark, log.lines) == (False, False, MARK.rstrip(), NEW)
+
+
+class Telling(Signing):
+    """Tells the time with each line of ours, as phones do; ``ours`` of the log's lines are its answers, too."""
+
+    def __init__(self, time: bytes, *answers: ShellResult | Exception) -> None:
+        super().__init__(*answers)
+        self.time, self.calls = time, 0
+
+    def shell(self, argv: list[str], **how: object) -> ShellResult:
+        self.calls += 1
+        if "threadtime" not in argv:
+            self.written = getattr(self, "written", b"") + ours(argv[4])
+            return ShellResult(0, self.time, b"")
+        result = super().shell(argv, **how)
+        return ShellResult(0, (self.time if argv[0] == "sh" else b"") + result.stdout, b"")
+
+
+TIME = b"06-01 10:00:00.000\n"
+
+
+def test_a_phone_that_has_shown_our_line_once_is_only_told_to_write_it_from_then_on() -> None:
+    phone = Telling(TIME, said(b"OURS\n"), said(b"OURS\n" + NEW), said(b"OURS\n" + NEW))
+    reader = LogReader(cast("Any", phone), 34)
+    reader.begin()
+    first = reader.read()
+    assert phone.calls == 2
+    reader.begin()
+    assert phone.asked == [["-b", "all", "-t", "8"], ["-b", "all", "-t", "06-01 10:00:00.000"]]
+    second = reader.read()
+    assert (first.lines, first.signed, second.lines, second.signed, second.rolled) == (NEW, True, NEW, True, False)
+    assert phone.asked[2:] == [["-b", "all", "-t", "06-01 10:00:00.000"]]
+    assert (first.mark, second.mark) == tuple(phone.written.splitlines()), "each run has a line of its own"
+
+
+def test_that_a_line_we_did_not_read_back_is_gone_shows_that_the_log_went_round() -> None:
+    phone = Telling(TIME, said(b"OURS\n"), said(NEW))
+    reader = LogReader(cast("Any", phone), 34)
+    reader.begin()
+    reader.begin()
+    log = reader.read()
+    assert (log.signed, log.rolled, log.lines) == (True, True, NEW)
+
+
+@pytest.mark.parametrize("time", [b"", b"06-01 12:00:00.000\n", b"06-01 09:00:00.000\n", b"date: not found\n"])
+def test_a_phone_whose_time_is_not_that_of_its_log_is_always_read_back(time: bytes) -> None:
+    phone = Telling(time, said(b"OURS\n"), said(b"OURS\n"))
+    reader = LogReader(cast("Any", phone), 34)
+    reader.begin()
+    reader.begin()
+    assert len(phone.asked) == 2
 
 
 def test_who_wrote_a_line_is_read_in_every_format() -> None:

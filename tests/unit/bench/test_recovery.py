@@ -66,6 +66,9 @@ class FakePhone:
         self.states, self.shells, self.boot_id = [ABSENT, USABLE], ["well"], "boot-2"
 
     def shell(self, argv: list[str], **_: object) -> ShellResult:
+        if argv[0] == "sh" and "boot_id" in argv[2]:
+            file = json.dumps({"id": self.phone_id}).encode() if self.phone_id else b""
+            return ShellResult(0 if file else 1, f"{self.boot_id}\n\nfile\n".encode() + file, b"")
         if argv[0] == "sh":
             answer = self.shells.pop(0) if len(self.shells) > 1 else self.shells[0]
             if isinstance(answer, Exception):
@@ -77,13 +80,8 @@ class FakePhone:
                 "short": ShellResult(7, nonce[:9], b""),
                 "wrong exit": ShellResult(0, nonce, b""),
             }[answer]
-        if argv[0] == "getprop":
-            return ShellResult(0, self.properties.get(argv[1], "").encode() + b"\n", b"")
-        if argv[1].endswith("boot_id"):
-            return ShellResult(0, f"{self.boot_id}\n".encode(), b"")
-        if not self.phone_id:
-            return ShellResult(1, b"", b"No such file or directory")
-        return ShellResult(0, json.dumps({"id": self.phone_id}).encode(), b"")
+        assert argv[0] == "getprop"
+        return ShellResult(0, self.properties.get(argv[1], "").encode() + b"\n", b"")
 
 
 Climb = Callable[..., Recovered]
