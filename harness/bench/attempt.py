@@ -33,6 +33,10 @@ from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
 from harness.bench.sustained import SustainedProgress, interval_ms
 from harness.bench.target import target_of
+from harness.bench.tensor_attempt import bring_outputs, held_to_reference, keep_outputs, with_tensors
+from harness.bench.tensor_pull import Pulled
+from harness.bench.tensor_record import tensor_findings
+from harness.bench.tensor_rules import latency_is_above_the_floor
 from harness.bench.text_rules import text_findings
 from harness.bench.timeline import write_tokens
 from harness.bench.turn import turn
@@ -141,6 +145,7 @@ class Attempt:
         self._stood_still = False
         self._cold: ColdStart | None = None
         self._runs: dict[str, RunLog] = {}
+        self._pulled: Pulled | None = None
 
     def run(self) -> list[Objection]:
         """Run it; what it left is in the account.
@@ -170,11 +175,12 @@ class Attempt:
         account, session = self._account, self._session
         session.make_ready(account)
         order = self._order()
-        account.ran = Ran(order)
         with turn(self._phone.endpoint.contention_group, self._phone.name, session.say):
             cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
                 account.note("cool_down", cooled.note)
+            order = with_tensors(order, self._plan, session.say)
+            account.ran = Ran(order)
             facts = self._phone.facts
             limits = limits_of(account.cell, account.model, facts, session.bandwidth())
             status_before = self._ask_before()
@@ -197,22 +203,29 @@ class Attempt:
                 core_max_khz=facts.core_max_khz,
                 status_before=status_before,
                 status_after=after.status,
+                tensors=held_to_reference(order, self._pulled, self._plan),
+                multiplied_weights=order.tensors.multiplied if order.tensors is not None else 0,
                 beside=tuple(one for name, one in self._runs.items() if name != MAIN),
             )
-            if any(decode_is_below_the_roof(evidence)):  # or the roof was measured too low
+            rule = latency_is_above_the_floor if account.cell.tensor else decode_is_below_the_roof
+            if any(rule(evidence)):  # or the roof was measured too low
                 limits = replace(limits, bandwidth=session.bandwidth(again=True))
             if after.log is not None:
                 evidence = self._with_phone_log(evidence, after.log, order)
             # Still in its turn: this computer's processor may be the one that other phones of the group measure on.
-            found = self._reference(order)
+            found = self._reference(order) if order.tensors is None else Found(why="a tensor cell has no text")
         account.evidence = replace(evidence, limits=limits, reference=found.reference, reference_why=found.why)
-        account.notes += [*found.findings, *text_findings(account.evidence)]
+        account.notes += [*found.findings, *text_findings(account.evidence), *tensor_findings(account.evidence)]
         write_answers(account.evidence, self._plan, account.raw_dir() / "answers.jsonl")
         self._keep_timeline(account.evidence)
         grew = cache_grew(account.evidence)
         if grew:
             account.note("tuning_cache_grew", grew, warning=True)
-        return judge(account.evidence)
+        objections = judge(account.evidence)
+        held = account.evidence.tensors
+        if held is not None and {Reason.OUTPUT_WRONG, Reason.OUTPUT_DEGENERATE} & {one.reason for one in objections}:
+            keep_outputs(held, account.raw_dir() / "outputs")
+        return objections
 
     def _keep_timeline(self, evidence: Evidence) -> None:
         """Keep every token's moment, and what was noticed about the phone's speed."""
@@ -239,6 +252,19 @@ class Attempt:
             files=frozenset(file.path for file in programs.files),
             prompt=prompt,
         )
+
+    def _bring_outputs(self, order: Order) -> None:
+        """Bring what the runs wrote, where they ended well and there is something to bring."""
+        if order.tensors is None or not all(ended_well(run) for run in self._runs.values()):
+            return
+        account, session = self._account, self._session
+        session.say(f"bringing the outputs of {account.cell.model} {account.cell.label}")
+
+        def come_back(error: PhoneError) -> None:
+            session.came_back(session.ladder.climb(error), account)
+
+        told = runner_of(order.bundle).read(order, self._runs)
+        self._pulled = bring_outputs(order, told, self._phone.transport, come_back)
 
     def _reference(self, order: Order) -> Found:
         """Return what the same model says to the same prompt on this computer."""
@@ -267,6 +293,7 @@ class Attempt:
             make_step_dir(self._phone.transport, order, step)
             session.say(f"running {account.cell.model} {account.cell.label}: {step.name}")
             self._follow(order, step, self._spec(order, step, limits))
+        self._bring_outputs(order)
 
     def _spec(self, order: Order, step: Step, limits: Limits) -> RunSpec:
         """Return the supervised run of a step."""
@@ -389,17 +416,21 @@ class Attempt:
 
 
 class Progress:
-    """Turns events into the live display: how many generations are done."""
+    """Turns events into the live display: how many generations or inferences are done."""
 
     def __init__(self, say: Say, cell: PlannedCell, plan: Plan) -> None:
         self._say = say
         self._what = f"{cell.model} {cell.label}"
         self._total = plan.warmups + plan.repeats + len(questions_of(cell, plan))
+        self._word = "inference" if cell.tensor else "generation"
+        self._mark = f'"{self._word}"'.encode()
+        if cell.tensor:
+            self._total += plan.tensor.samples
         self._done = 0
 
     def __call__(self, event: Event) -> None:
         """Take an event."""
         data = getattr(event, "data", None)
-        if isinstance(data, bytes) and b'"generation"' in data:
-            self._done += data.count(b'"generation"')
-            self._say(f"running {self._what}: generation {min(self._done, self._total)} of {self._total}")
+        if isinstance(data, bytes) and self._mark in data:
+            self._done += data.count(self._mark)
+            self._say(f"running {self._what}: {self._word} {min(self._done, self._total)} of {self._total}")

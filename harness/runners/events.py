@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Milliseconds = float
 # No context is longer; a count beyond it is no count.
 _MOST_TOKENS = 2**31
+# No tensor of a phone is larger along one axis, and MNN knows no more axes than eight.
+_LARGEST_EXTENT = 2**31
+_MOST_AXES = 16
 
 
 class _Event(BaseModel):
@@ -101,6 +104,40 @@ class Generation(_Event):
         return tuple(value for value in told if value is not None)
 
 
+class Inference(_Event):
+    """One run of an ordinary model on one sample.
+
+    ``latency_ms`` is the time from inputs handed to the engine to outputs in the program's own memory, so that a GPU
+    that works on hides nothing. A ``check`` is run for its outputs alone. ``begun_ns`` is when the inputs were handed
+    over, by the clock of the probe's samples; ``rss_bytes`` was held at the end.
+    """
+
+    index: int
+    kind: Literal["warmup", "timed", "check"]
+    sample: str
+    latency_ms: Milliseconds
+    begun_ns: int | None = None
+    rss_bytes: int | None = Field(None, ge=0)
+
+    @property
+    def claimed_ms(self) -> Milliseconds:
+        """How long it took by what is told of it."""
+        return self.latency_ms
+
+
+class TensorFile(_Event):
+    """An output of one sample's check run, written raw and little-endian to ``file`` below the folder of outputs.
+
+    All of it is the phone's word: whoever reads the file holds name, type, shape and size against what is wanted.
+    """
+
+    sample: str
+    name: str
+    dtype: str
+    shape: tuple[Annotated[int, Field(ge=0, le=_LARGEST_EXTENT)], ...] = Field(max_length=_MOST_AXES)
+    file: str
+
+
 class RunnerError(_Event):
     """The runner says that something failed. Even without a word of why it is an error."""
 
@@ -121,7 +158,8 @@ class RunnerLog:
 
     ``loads`` are all loads of the model, ``load`` is the last, which the generations used. ``unread`` are lines of a
     tool that look like figures and are not understood, ``definition`` says how a tool defines its figures where that
-    differs from our runner's, and ``tool`` is what it printed, in the form in which its output is judged.
+    differs from our runner's, and ``tool`` is what it printed, in the form in which its output is judged. Of a tensor
+    cell there are ``inferences`` and ``outputs`` in place of generations.
     """
 
     hello: Hello | None = None
@@ -133,6 +171,8 @@ class RunnerLog:
     unread: tuple[str, ...] = ()
     definition: str = ""
     tool: bytes = b""
+    inferences: tuple[Inference, ...] = ()
+    outputs: tuple[TensorFile, ...] = ()
 
     @property
     def load(self) -> Load | None:
@@ -148,6 +188,8 @@ _KINDS: dict[str, type[_Event]] = {
     "hello": Hello,
     "load": Load,
     "generation": Generation,
+    "inference": Inference,
+    "output": TensorFile,
     "error": RunnerError,
     "end": End,
 }
@@ -174,6 +216,8 @@ def parse_runner_output(stdout: bytes) -> RunnerLog:
         errors=tuple(seen["error"]),
         end=seen["end"][-1] if seen["end"] else None,
         junk=tuple(junk),
+        inferences=tuple(seen["inference"]),
+        outputs=tuple(seen["output"]),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.runners.events import parse_runner_output
+from harness.runners.events import Inference, TensorFile, parse_runner_output
 
 GENERATION: dict[str, Any] = {
     "event": "generation", "index": 0, "kind": "timed", "prompt_tokens": 8, "generated_tokens": 3, "prefill_ms": 4.0,
@@ -40,6 +40,42 @@ def test_all_events_are_read() -> None:
     assert (timed.ttft_ms, timed.token_ms, timed.token_ids, timed.text) == (5.0, (1.0, 2.0), (7, 8, 9), "ü 東")
     assert [(e.stage, e.message) for e in log.errors] == [("decode", "m")]
     assert log.junk == ()
+
+
+INFERENCE: dict[str, Any] = {"event": "inference", "index": 0, "kind": "timed", "sample": "000000", "latency_ms": 1.5}
+OUTPUT: dict[str, Any] = {
+    "event": "output", "sample": "000000", "name": "out/ü", "dtype": "float32", "shape": [1, 0, 4], "file": "0.bin",
+}  # fmt: skip
+
+
+def test_inferences_and_their_outputs_are_read() -> None:
+    log = parse_runner_output(
+        dump({**INFERENCE, "begun_ns": 7, "rss_bytes": 9}, {**INFERENCE, "kind": "check"}, OUTPUT)
+    )
+    assert log.inferences == (
+        Inference(index=0, kind="timed", sample="000000", latency_ms=1.5, begun_ns=7, rss_bytes=9),
+        Inference(index=0, kind="check", sample="000000", latency_ms=1.5),
+    )
+    assert log.outputs == (TensorFile(sample="000000", name="out/ü", dtype="float32", shape=(1, 0, 4), file="0.bin"),)
+    assert log.junk == ()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {**INFERENCE, "kind": "answer"},
+        {**INFERENCE, "latency_ms": None},
+        {**INFERENCE, "latency_ms": "fast"},
+        {**OUTPUT, "shape": [1, -1]},
+        {**OUTPUT, "shape": [2**31 + 1]},
+        {**OUTPUT, "shape": [1] * 17},
+        {**OUTPUT, "shape": 3},
+        {**OUTPUT, "file": None},
+    ],
+)
+def test_an_inference_or_output_that_cannot_be_one_is_junk(event: dict[str, Any]) -> None:
+    log = parse_runner_output(dump(event))
+    assert (log.inferences, log.outputs, len(log.junk)) == ((), (), 1)
 
 
 def test_what_a_load_event_does_not_tell_proves_nothing() -> None:
