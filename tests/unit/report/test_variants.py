@@ -127,7 +127,7 @@ def test_a_wrong_output_rules_a_setting_out_and_a_phone_that_refuses_is_an_excep
     assert found.recommended.configuration.backend == "vulkan"
     [exception] = found.exceptions
     assert (exception.phone_id, exception.because) == (
-        "id-of-cedar", "output_wrong: the text differs from the reference (cosine 0.2)"
+        "id-of-cedar", "output_wrong: the text, or an output, differs from the reference (cosine 0.2)"
     )  # fmt: skip
     assert exception.instead is not None
     assert exception.instead.configuration.backend == "cpu"
