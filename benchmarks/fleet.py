@@ -100,11 +100,21 @@ def run_on(number: int, ordered: Ordered, folder: Path) -> Took:
     records = list(RunFolder(folder / "run").records()) if (folder / "run").is_dir() else []
     wrong = ordered.what_is_wrong(records, number)
     if status:
-        wrong.append(f"pytest ended with {status}: {(folder / 'out.txt').read_bytes()[-2000:].decode(errors='replace')}")
+        wrong.append(
+            f"pytest ended with {status}: {(folder / 'out.txt').read_bytes()[-2000:].decode(errors='replace')}"
+        )
     return Took(
-        number, wall_s, usage.ru_utime + usage.ru_stime, tree.most_bytes, tree.most_processes, beside.most_bytes, up_s, status, tuple(wrong),
-        len(records),
-    )  # fmt: skip
+        phones=number,
+        wall_s=wall_s,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        pss_bytes=tree.most_bytes,
+        processes=tree.most_processes,
+        phones_pss_bytes=beside.most_bytes,
+        phones_up_s=up_s,
+        exit_status=status,
+        wrong=tuple(wrong),
+        records=len(records),
+    )
 
 
 def measure(phones: int, ordered: Ordered) -> tuple[dict[str, Any], list[Gate]]:

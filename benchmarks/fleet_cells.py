@@ -1,4 +1,4 @@
-"""The cells of :mod:`benchmarks.fleet`: ordered of the synthetic runner, which sleeps, so what is true of them is known.
+"""The cells of :mod:`benchmarks.fleet`: ordered of the synthetic runner, which sleeps, so the truth is known.
 
 Each cell of a phone has a prompt of another length, and so a prefill speed of its own: a record that got another cell's
 figures is found out.
