@@ -10,6 +10,7 @@ kernel ties the copies to the thread that made them.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -20,10 +21,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 import types
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from harness.core.procs import die_with_parent
 
@@ -129,8 +132,11 @@ class _Server:
             one.close()
 
 
-def _become_worker(pipes: list[int]) -> None:
-    """Do what execnet wants of a Python that it starts: run the line of source that comes on stdin."""
+def _become_worker(pipes: list[int]) -> NoReturn:
+    """Do what execnet wants of a Python that it starts: run the line of source that comes on stdin, and end.
+
+    Nothing is taken apart at the end: that would write to all that is shared, and so copy it first.
+    """
     die_with_parent()
     for number, pipe in enumerate(pipes):
         os.dup2(pipe, number)
@@ -139,7 +145,19 @@ def _become_worker(pipes: list[int]) -> None:
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     main = sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(eval(sys.stdin.readline()), main.__dict__)  # noqa: S102, S307  from our own controller, over a pipe
+    status = 0
+    try:
+        exec(eval(sys.stdin.readline()), main.__dict__)  # noqa: S102, S307  from our own controller, over a pipe
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001  as a Python of its own would end
+        traceback.print_exc()
+        status = 1
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or it was closed
+            stream.flush()
+    os._exit(status)
 
 
 def _import_all() -> None:
