@@ -38,6 +38,8 @@ _NEEDED = (
     "harness.plugin.live",
     "harness.plugin.verdicts",
 )
+# Two seconds of processor time a worker, where hypothesis is installed.
+_LATE = {"_hypothesis_pytestplugin": "hypothesis.internal.observability"}
 _BACKLOG = 128
 _PIPES = 3
 
@@ -160,6 +162,16 @@ def _become_worker(pipes: list[int]) -> NoReturn:
     os._exit(status)
 
 
+class _Late:
+    """Imports, while pytest's import hook is in place, what plugins of others import at the end of every worker."""
+
+    def pytest_cmdline_main(self) -> None:
+        """Called once all plugins are loaded."""
+        for plugin, module in _LATE.items():
+            if plugin in sys.modules:
+                import_module(module)
+
+
 def _import_all() -> None:
     """Import what workers need: first what pytest itself does at its start, by letting it start."""
     import pytest
@@ -169,7 +181,7 @@ def _import_all() -> None:
         contextlib.redirect_stderr(nowhere),
         contextlib.redirect_stdout(nowhere),
     ):
-        pytest.main(["--version", "--version"])
+        pytest.main(["--version", "--version"], plugins=[_Late()])
     for name in _NEEDED:
         import_module(name)
     gc.collect()
