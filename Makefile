@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN ?= reports/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo test lint check bench bench-accuracy bench-overhead bench-push bench-report bench-triage bench-truth soak clean
+.PHONY: demo test lint check bench bench-accuracy bench-fleet bench-overhead bench-push bench-report bench-triage \
+        bench-truth soak clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mnn-farm needs Python 3.10 or later; name one: make PYTHON=python3.12")'
@@ -50,6 +51,11 @@ bench-truth: $(STAMP)
 ## What records say against known truth, through the whole chain; exit 1 when a bound is missed. On an idle computer.
 bench-accuracy: $(STAMP)
 	@$(BIN)/python -m benchmarks.accuracy
+
+## 64 virtual phones beside one, ten cells of 20 s each: wall time, memory of controller and workers, every record held
+## against what was ordered; exit 1 when a gate is missed. Nine minutes, on an idle computer.
+bench-fleet: $(STAMP)
+	@$(BIN)/python -m benchmarks.fleet
 
 ## What watching costs: the probe's own CPU time (gate: half a percent of one core at 10 Hz) and decode speed with and
 ## without it. Takes about five minutes on a quiet machine.

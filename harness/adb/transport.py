@@ -14,7 +14,7 @@ from harness.adb.sync import SyncSession
 from harness.core.deadline import Deadline
 from harness.core.errors import AdbFailedError, PhoneError
 from harness.core.log import phone_logger
-from harness.core.provider import Endpoint
+from harness.core.provider import NAMED, Endpoint
 from harness.core.transport import ABSENT, STDOUT, Arrived, Progress, PushItem, ShellResult
 
 BASE_DIR = "/data/local/tmp/mnn-farm"
@@ -27,8 +27,9 @@ TRANSFER_STALL_S = 60.0
 class AdbTransport:
     """One transport of one adb server. Holds no connection between calls, so it may be shared and pickled.
 
-    A phone that comes back gets a new transport number; :meth:`state` finds it by its serial, and by its USB port where
-    two phones share one.
+    A phone is asked for by its serial: a number of its transport, which a server that was started again has given to
+    another phone, only tells apart two that share a serial. One that comes back gets a new number; :meth:`state` finds
+    it, by its USB port.
     """
 
     base_dir = BASE_DIR
@@ -39,6 +40,7 @@ class AdbTransport:
         self._server = AdbServer(endpoint.adb_host, endpoint.adb_port)
         self._transport_id = endpoint.extra.get("transport_id")
         self._usb = endpoint.extra.get("usb")
+        self._may_start_server = endpoint.extra.get("server") != NAMED
         self._version: int | None = None
 
     @property
@@ -110,16 +112,23 @@ class AdbTransport:
 
     def state(self) -> str:
         """Return how the adb server lists the phone now; see the protocol."""
-        here = self._listed()
+        same = self._all_listed()
+        here = self._mine(same)
         if here is None:
             return ABSENT
-        self._transport_id = str(here.transport_id) if here.transport_id is not None else None
+        alone = len(same) == 1 or here.transport_id is None
+        self._transport_id = None if alone else str(here.transport_id)
         return here.state
 
     def reconnect(self, *, deadline: Deadline) -> None:
-        """Start the local adb server if it is gone, then kick this transport, or plug a TCP phone in again."""
-        ensure_server(self._server)
-        here = self._listed()
+        """Kick this transport, or plug a TCP phone in again; before that start the local adb server if it is gone.
+
+        A server that was named by the user is not started: what is gone may be the tunnel to another computer's, in
+        whose place ours would stand in the way.
+        """
+        if self._may_start_server:
+            ensure_server(self._server)
+        here = self._mine(self._all_listed())
         try:
             if here is None:
                 plug_in(self._server, self.serial, deadline)
@@ -134,8 +143,11 @@ class AdbTransport:
         with self._open("reboot:", deadline) as connection:
             connection.read_some(1)
 
-    def _listed(self) -> TransportInfo | None:
-        same = [info for info in self._server.transports() if info.serial == self.serial]
+    def _all_listed(self) -> list[TransportInfo]:
+        """Return all phones with our serial."""
+        return [info for info in self._server.transports() if info.serial == self.serial]
+
+    def _mine(self, same: list[TransportInfo]) -> TransportInfo | None:
         if len(same) > 1:
             by_port = [info for info in same if self._usb is not None and info.usb == self._usb]
             same = by_port or [info for info in same if str(info.transport_id) == self._transport_id]

@@ -32,6 +32,10 @@ _EXIT_CODE = 7
 # Longer than what a link that cuts answers short lets through.
 _NONCE_BYTES = 2048
 _SERVER_GONE = "no adb server"
+_MEND_SERVER = (
+    "when that adb server, or the tunnel to it, is back, go on with --resume; "
+    "mnn-farm doctor says what is wrong with adb on this computer"
+)
 # Which boot this is, and our file on the phone, $1.
 _FILE_FOLLOWS = b"\nfile\n"
 _WHO = 'read -r boot </proc/sys/kernel/random/boot_id; echo "$boot"; echo file; [ ! -e "$1" ] || cat "$1"'
@@ -191,7 +195,7 @@ class Ladder:
         self, reason: Reason, state: str, trouble: PhoneError | None, first: FarmError, rungs: list[str]
     ) -> PhoneGoneError:
         tried = f"not back after {self.rules.wait_s:g} s ({', '.join(rungs)}): {_seen(state, trouble)}"
-        remedy = "mnn-farm doctor says what is wrong with adb on this computer" if state == _SERVER_GONE else ""
+        remedy = _MEND_SERVER if state == _SERVER_GONE else ""
         message = f"{tried}; it began with: {first.message}"
         gone = PhoneGoneError(self._transport.name, message, reason=reason, remedy=remedy)
         gone.of_host = state == _SERVER_GONE

@@ -15,6 +15,8 @@ from harness.core.errors import ConfigError, HarnessError
 from harness.core.transport import Transport
 
 GROUP = "mnn_farm.providers"
+NAMED = "named"
+"""In an endpoint's ``extra``, under ``server``: its adb server was named by the user, and is never started by us."""
 
 
 @dataclass(frozen=True)

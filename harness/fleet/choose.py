@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 
 from harness.adb.server import AdbServer, TransportInfo
 from harness.core.errors import ConfigError
-from harness.core.provider import Endpoint, provider_names
+from harness.core.provider import NAMED, Endpoint, provider_names
 from harness.fleet.words import Kind, Word, Words, sdk_range
 from harness.phone.facts import Facts
 from harness.plan.tiers import TierName
@@ -22,34 +22,48 @@ from harness.plan.tiers import TierName
 
 @dataclass(frozen=True)
 class Listed:
-    """One transport of one server, with a name that is unique among all that were listed together."""
+    """One transport of one server, with a name that is unique among all that were listed together.
+
+    ``shared``: the server lists another phone with this serial, so that only its transport's number tells them apart.
+    ``named``: the server was named by ``--adb``, so that starting it is somebody else's business.
+    """
 
     name: str
     server: AdbServer
     info: TransportInfo
+    shared: bool = False
+    named: bool = False
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where to reach it: by its transport, because two phones may share a serial."""
-        known = {"transport_id": self.info.transport_id, "usb": self.info.usb}
+        """Where to reach it: by its serial, because a server that was started again numbers its transports anew."""
+        known = {
+            "transport_id": self.info.transport_id if self.shared else None,
+            "usb": self.info.usb,
+            "server": NAMED if self.named else None,
+        }
         extra = {key: str(value) for key, value in known.items() if value is not None}
         return Endpoint(self.name, "adb", self.server.host, self.server.port, self.info.serial, extra=extra)
 
 
-def name_all(listed: Sequence[tuple[AdbServer, TransportInfo]]) -> list[Listed]:
-    """Name phones by their serials; by server and transport too, where a serial is not enough."""
+def name_all(listed: Sequence[tuple[AdbServer, TransportInfo]], *, named: bool = False) -> list[Listed]:
+    """Name phones by their serials; by server and transport too, where a serial is not enough.
+
+    ``named``: the servers were named by ``--adb``.
+    """
     everywhere = Counter(info.serial for _, info in listed)
     on_server = Counter((server, info.serial) for server, info in listed)
     several = len({server for server, _ in listed}) > 1
-    named = []
+    found = []
     for server, info in listed:
         name = info.serial
         if everywhere[name] > 1 and several:
             name += f"@{server.address}"
-        if on_server[server, info.serial] > 1:
+        shared = on_server[server, info.serial] > 1
+        if shared:
             name += f"@{info.transport_id}"
-        named.append(Listed(name, server, info))
-    return named
+        found.append(Listed(name, server, info, shared, named))
+    return found
 
 
 def describe(listed: Listed) -> str:

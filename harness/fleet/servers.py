@@ -60,7 +60,10 @@ def list_phones(servers: Sequence[AdbServer]) -> Listing:
 
     def ask(server: AdbServer) -> list[TransportInfo] | Why:
         if not server.listens():
-            remedy = f"start it on that computer: adb -a -P {server.port} start-server"
+            remedy = (
+                f"on the computer with the phones: adb -P {server.port} start-server; if that is another one, set up "
+                "the tunnel to it again (docs/servers.md)"
+            )
             return Why(Reason.ADB_ERROR.code, f"no adb server answers at {server.address}", remedy)
         try:
             server.version()  # what is no adb server says so here, in words
@@ -75,4 +78,4 @@ def list_phones(servers: Sequence[AdbServer]) -> Listing:
         said = "; ".join(why.reason for _, why in silent)
         raise HostError(f"none of --adb can be used: {said}", remedy="start a server there, or leave --adb away")
     found = [(server, info) for server, answer in answers if not isinstance(answer, Why) for info in answer]
-    return Listing(tuple(name_all(found)), silent)
+    return Listing(tuple(name_all(found, named=True)), silent)

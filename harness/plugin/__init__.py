@@ -152,8 +152,19 @@ def _set_up_workers(config: pytest.Config, places: int) -> None:
     option = config.option
     alone = not places or option.usepdb or option.collectonly or getattr(option, "numprocesses", None) == 0
     if not alone:
-        option.tx = ["popen"] * places
+        option.tx = [_worker_spec(config)] * places
         option.dist = "load"
+
+
+def _worker_spec(config: pytest.Config) -> str:
+    """Return how pytest-xdist starts a worker: as a copy of a process that has imported everything, or afresh."""
+    if not sys.platform.startswith("linux"):
+        return "popen"
+    from harness.plugin.forkserver import ForkServer
+
+    server = ForkServer()
+    config.add_cleanup(server.stop)
+    return server.spec
 
 
 def pytest_configure(config: pytest.Config) -> None:

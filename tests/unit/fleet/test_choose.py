@@ -37,11 +37,16 @@ def test_equal_serials_on_two_servers_are_two_phones_by_server() -> None:
     assert names(*listed) == ["a@127.0.0.1:5037", "a@lab2:5037", "c@lab2:5037@4", "c@lab2:5037@5"]
 
 
-def test_a_phone_is_reached_by_transport_where_adb_tells_one() -> None:
-    [with_number] = name_all([(LAB, info("a", 3))])
-    [without] = name_all([(LAB, info("a", None))])
-    assert with_number.endpoint == Endpoint("a", "adb", "lab2", 5037, "a", extra={"transport_id": "3"})
-    assert without.endpoint == Endpoint("a", "adb", "lab2", 5037, "a")
+def test_a_phone_is_reached_by_its_transport_only_where_another_has_its_serial() -> None:
+    [third, fourth, other] = name_all([(LAB, info("a", 3)), (LAB, info("a", 4)), (HERE, info("a", 5))])
+    assert third.endpoint == Endpoint("a@lab2:5037@3", "adb", "lab2", 5037, "a", extra={"transport_id": "3"})
+    assert fourth.endpoint.extra == {"transport_id": "4"}
+    assert other.endpoint == Endpoint("a@127.0.0.1:5037", "adb", "127.0.0.1", 5037, "a")
+
+
+def test_that_a_server_was_named_goes_with_its_phones() -> None:
+    [listed] = name_all([(LAB, info("a", 3))], named=True)
+    assert listed.endpoint == Endpoint("a", "adb", "lab2", 5037, "a", extra={"server": "named"})
 
 
 @pytest.mark.parametrize(

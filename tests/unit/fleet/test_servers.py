@@ -74,7 +74,8 @@ def test_a_server_that_does_not_answer_does_not_stop_the_others() -> None:
             Why(
                 "adb_error",
                 "no adb server answers at lab1:5037",
-                "start it on that computer: adb -a -P 5037 start-server",
+                "on the computer with the phones: adb -P 5037 start-server; if that is another one, set up the tunnel "
+                "to it again (docs/servers.md)",
             ),
         ),
     )
