@@ -39,7 +39,7 @@ _LOAD = re.compile(
     rb"Create (?:module|interpreter) (?:failed|error)|Load module (?:failed|error)|can't load module|"
     rb"Module::load failed|Invalidate buffer to create|Load MNN from .* Failed|Unable to open (?:llm_)?config file|"
     rb"ReadQuanData_c return|Model has no oplist|Invalid Model,|generation strategy failed to load|"
-    rb"LLM in error state\. Status: -1\b|is input but not found",
+    rb"LLM in error state\. Status: -1\b|is input but not found|Can't find output .* from the model",
     re.IGNORECASE,
 )
 # A GPU's driver or compiler that gave up.

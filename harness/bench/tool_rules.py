@@ -39,6 +39,9 @@ _ANY = "auto"
 _COMPILING = {"opencl", "vulkan"}
 # Summaries round times to hundredths of a second.
 _ROUNDING_S = 0.0051
+# The tools for single models time each run in whole microseconds.
+_TICK_MS = 0.001
+_FEWEST_TICKS = 10
 _WRONG_USE = re.compile(r"invalid parameter for argument|Parse arguments error|Invalid model config path|Invalid json")
 
 
@@ -53,6 +56,9 @@ def options_were_understood(scene: Scene) -> Objection | None:
     wrong = [line.text.strip()[:300] for line in scene.lines if line.comment is None and _WRONG_USE.search(line.text)]
     if wrong:
         return Objection(Reason.BAD_PLAN, f"the tool was called wrongly: {wrong[-1]}", wrong[-1])
+    if scene.tools.missing:
+        missing = scene.tools.missing[0]
+        return Objection(Reason.BAD_PLAN, f"what the tool was to read is not there: {missing}", missing)
     if not scene.usage or scene.figures:
         return None
     usage = next((line.text for line in scene.lines if "usage:" in line.text.lower() or "Arguments:" in line.text), "")
@@ -72,7 +78,12 @@ def model_was_loaded(scene: Scene) -> Objection | None:
 
 def program_ended_well(scene: Scene) -> Objection | None:
     """No signal ended the program."""
-    return ended_badly(scene.lines, scene.asked.exit_code, scene.log)
+    ended = ended_badly(scene.lines, scene.asked.exit_code, scene.log)
+    asked = scene.asked
+    if ended is not None and asked.tool == "ModuleBasic" and asked.backends and asked.backends[0] != "cpu":
+        hint = f"{ended.detail}; so it ends where the engine has no {asked.backends[0]}"
+        return Objection(ended.reason, hint, ended.evidence)
+    return ended
 
 
 def backend_is_there(scene: Scene) -> Objection | None:
@@ -105,7 +116,8 @@ def driver_had_no_error(scene: Scene) -> Objection | None:
 
 def engine_had_no_error(scene: Scene) -> Objection | None:
     """The engine reported no error, and the exit status is 0 where it is told."""
-    errors = _but_fallbacks(find_errors(scene.log))
+    differing = scene.tools.differing
+    errors = [line for line in _but_fallbacks(find_errors(scene.log)) if line not in differing]
     # A comparison whose backend was replaced compared nothing: the fallback is the cause.
     if errors and (scene.tools.correct is None or scene.fallback() is None):
         no_shape = any(line.text.strip() == "inputDims:" for line in scene.lines) and "Resize error" in errors[0]
@@ -116,15 +128,25 @@ def engine_had_no_error(scene: Scene) -> Objection | None:
     return None
 
 
+def something_was_run(scene: Scene) -> Objection | None:
+    """The tool was asked for at least one run, of a model that is there."""
+    if scene.tools.loops == 0 or scene.asked.repeats == 0:
+        return Objection(Reason.BAD_PLAN, "no run was asked for: the number of loops is 0")
+    if scene.tools.benchmark and not scene.figures and not scene.unread and scene.asked.exit_code == 0:
+        return Objection(Reason.BAD_PLAN, "the folder of models is empty: it ended well and has a row for none")
+    return None
+
+
 WHOLE_RULES: tuple[WholeRule, ...] = (
     program_was_linked,
     options_were_understood,
     model_was_loaded,
-    program_ended_well,
     backend_is_there,
+    program_ended_well,
     backend_was_not_replaced,
     driver_had_no_error,
     engine_had_no_error,
+    something_was_run,
 )
 
 
@@ -239,10 +261,19 @@ def backend_is_proven(figure: Figure, scene: Scene) -> Objection | None:
 
 def outputs_are_equal(figure: Figure, scene: Scene) -> Objection | None:
     """A comparison of outputs found no difference and left nothing out."""
-    if figure.phase != "comparison" or not scene.tools.differing:
+    if figure.phase not in ("comparison", "latency") or not scene.tools.differing:
         return None
-    detail = f"{len(scene.tools.differing)} tensors differ or were not compared"
-    return Objection(Reason.OUTPUT_WRONG, detail, scene.tools.differing[0])
+    differ = len(scene.tools.differing)
+    counted = "1 tensor differs or was" if differ == 1 else f"{differ} tensors differ or were"
+    return Objection(Reason.OUTPUT_WRONG, f"{counted} not compared", scene.tools.differing[0])
+
+
+def clock_is_fine_enough(figure: Figure, scene: Scene) -> Objection | None:
+    """A run takes long enough for the tool's clock, which counts whole microseconds."""
+    if figure.phase != "latency" or figure.limits is None or figure.limits[0] >= _FEWEST_TICKS * _TICK_MS:
+        return None
+    detail = f"the fastest run took {figure.limits[0] / _TICK_MS:.0f} µs, and the tool's clock counts whole ones"
+    return Objection(Reason.NOISY, detail, figure.evidence)
 
 
 def repeats_agree(figure: Figure, scene: Scene) -> Objection | None:
@@ -284,6 +315,7 @@ FIGURE_RULES: tuple[FigureRule, ...] = (
     decode_is_slower_than_prefill,
     neighbours_agree,
     backend_is_proven,
+    clock_is_fine_enough,
     repeats_agree,
     tokens_were_counted,
 )
