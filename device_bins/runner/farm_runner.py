@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""farm_runner, the twin in Python: times generations of an MNN language model token by token.
+"""farm_runner, the twin in Python: times generations of an MNN language model token by token, or runs of a model.
 
 It prints one JSON object a line on stdout: ``hello``, ``load``, ``generation`` (one per warm-up, timed generation and
-answer), ``error``, ``end``. Whatever the engine prints goes to stderr. Exit code 0 when all was done, 1 after an
-``error`` event, 2 for a wrong command line (one sentence on stderr, nothing on stdout). Times are milliseconds of the
-monotonic clock, sizes bytes.
+answer), ``error``, ``end``; of an ordinary model (``--tensor``) ``inference`` and ``output`` in place of generations.
+Whatever the engine prints goes to stderr. Exit code 0 when all was done, 1 after an ``error`` event, 2 for a wrong
+command line (one sentence on stderr, nothing on stdout). Times are milliseconds of the monotonic clock, sizes bytes.
 
 One file, Python 3.8 and newer, the standard library and the package ``MNN`` (which brings numpy)::
 
     farm_runner.py --model DIR --backend cpu --threads 4 --prompt-tokens 64 --generate-tokens 32 --repeats 5 \\
         --ask "What is the capital of France?" --work-dir FRESH_FOLDER
+
+    farm_runner.py --tensor MODEL.mnn --inputs DIR --outputs DIR --backend cpu --threads 4 --repeats 20
 
 How it steps: ``generate_init()``, then ``forward(ids)`` and an argmax over the last row of logits, token after token.
 The engine's own loop cannot be watched from Python: it prints the text itself and moves its counters only inside.
@@ -18,6 +20,9 @@ more on the timed prompt after all timed generations, and ``end.engine_loop`` sa
 
 ``begun_ns`` is when something began, by CLOCK_MONOTONIC, so that every token can be joined with what was sampled then:
 a token's time is ``begun_ns`` + ``ttft_ms`` + its part of ``token_ms``.
+
+How it runs an ordinary model: as a session, which tells which backend it took, and as a module only where a session
+cannot do it. A latency is from inputs handed to the engine to outputs in this process's memory.
 """
 
 from __future__ import annotations
@@ -92,7 +97,11 @@ class Parser(argparse.ArgumentParser):
 
 def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="farm_runner", description=(__doc__ or "").splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--model", required=True, type=Path, help="MNN model folder, or its config.json")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--model", type=Path, help="MNN model folder, or its config.json")
+    what.add_argument("--tensor", type=Path, metavar="MODEL.mnn", help="a model that is no language model")
+    parser.add_argument("--inputs", type=Path, metavar="DIR", help="of --tensor: index.json, and samples as raw files")
+    parser.add_argument("--outputs", type=Path, metavar="DIR", help="of --tensor: where the outputs go, as raw files")
     parser.add_argument("--backend", choices=("cpu", "opencl", "vulkan"), default="cpu")
     parser.add_argument("--threads", type=at_least(1), default=4, help="threads; for a GPU its mode mask, passed on")
     parser.add_argument("--precision", choices=("low", "normal", "high"), default="low")
@@ -122,6 +131,8 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--work-dir", type=Path, help="fresh folder for the engine's caches (default: the current one)")
     options = parser.parse_args(argv)
+    if (options.tensor is None) != (options.inputs is None) or (options.tensor is None) != (options.outputs is None):
+        parser.error("--tensor, --inputs and --outputs belong together")
     options.ask = [*options.ask, *options.ask_file]
     return options
 
@@ -697,11 +708,16 @@ def run(options: argparse.Namespace, events: Events, output: EngineOutput) -> di
     work_dir = (options.work_dir or Path.cwd()).resolve()
     try:
         work_dir.mkdir(parents=True, exist_ok=True)
-        options.model = options.model.resolve()
+        for name in ("model", "tensor", "inputs", "outputs"):
+            path = getattr(options, name)
+            setattr(options, name, path if path is None else path.resolve())
         os.chdir(work_dir)  # some caches of the engine go to the current folder whatever it is told
     except OSError as error:
         raise StageError("config", f"the work folder {work_dir} cannot be used: {error.strerror}") from None
     events.stage = "load"
+    if options.tensor is not None:
+        run_tensors(mnn, options, events, output, work_dir)
+        return {"cache_after_bytes": cache_bytes(work_dir)}
     model = load_in_rounds(mnn, options, events, output, work_dir)
     events.stage = "decode"
     loop = Work(options, model).do(events)
@@ -787,6 +803,280 @@ def spread(values: Sequence[float]) -> float:
     """Return standard deviation over mean; 0 below two values."""
     mean = statistics.fmean(values) if values else 0.0
     return statistics.stdev(values) / mean if len(values) > 1 and mean > 0 else 0.0
+
+
+# --- ordinary models ---
+
+TENSOR_DTYPES = ("float32", "int32", "uint8", "int8")
+#: ``getSessionInfo``'s number for how resizing went; sessions that work out shapes only when told to; NHWC tensors.
+SESSION_INFO_RESIZE, RESIZE_DEFER, NHWC = 3, 7, 0
+
+
+class Sample:
+    """One sample: its arrays by the model's input names."""
+
+    def __init__(self, name: str, arrays: dict[str, Any]) -> None:
+        self.name = name
+        self.arrays = arrays
+
+
+def read_samples(folder: Path) -> list[Sample]:
+    """Return the samples of ``index.json``.
+
+    Raises:
+        StageError: the index or a file is not what it should be.
+    """
+    import numpy as np  # comes with MNN, and language models do not need it here
+
+    index = read_object(folder / "index.json", "input")
+    samples = []
+    try:
+        for sample in index["samples"]:
+            arrays = {}
+            for tensor in sample["tensors"]:
+                if tensor["dtype"] not in TENSOR_DTYPES:
+                    raise StageError("input", f"{tensor['name']} is {tensor['dtype']}, which the engine does not take")
+                path = folder / tensor["file"]
+                check_file(path, f"sample {sample['name']}", "input")
+                arrays[tensor["name"]] = np.fromfile(path, tensor["dtype"]).reshape(tensor["shape"])
+            samples.append(Sample(sample["name"], arrays))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StageError("input", f"{folder} is no folder of samples: {type(error).__name__}: {error}") from None
+    if not samples:
+        raise StageError("input", f"{folder} holds no sample")
+    return samples
+
+
+class AsSession:
+    """An ordinary model as a session, sized for one sample at a time.
+
+    Creating one raises what the bindings raise, where only a module can run the model.
+    """
+
+    def __init__(self, mnn: Any, options: argparse.Namespace, sample: Sample) -> None:
+        self.mnn = mnn
+        self.interpreter = mnn.Interpreter(str(options.tensor))
+        self.interpreter.setSessionMode(RESIZE_DEFER)
+        config = {"backend": options.backend.upper(), "numThread": options.threads}
+        self.session = self.interpreter.createSession(
+            {**config, "precision": options.precision, "memory": options.memory}
+        )
+        self.tensors = self.interpreter.getSessionInputAll(self.session)
+        self.resize(sample)
+
+    def resize(self, sample: Sample) -> None:
+        """Make room for a sample.
+
+        Raises:
+            StageError: the model takes other inputs, or cannot work out its shapes.
+        """
+        if set(sample.arrays) != set(self.tensors):
+            takes, gives = ", ".join(sorted(self.tensors)), ", ".join(sorted(sample.arrays))
+            raise StageError("input", f"the model takes {takes}, sample {sample.name} gives {gives}")
+        for name, array in sample.arrays.items():
+            self.interpreter.resizeTensor(self.tensors[name], array.shape)
+        self.interpreter.resizeSession(self.session)
+        told = self.interpreter.getSessionInfo(self.session, SESSION_INFO_RESIZE)
+        # The bindings hand out the bits of this integer as a float.
+        if struct.unpack("<i", struct.pack("<f", told))[0]:
+            raise StageError("input", f"the engine cannot work out its shapes for sample {sample.name}")
+        self.hosts = {
+            name: self.mnn.Tensor(array.shape, self.tensors[name].getDataType(), array, self.layout(self.tensors[name]))
+            for name, array in sample.arrays.items()
+        }
+
+    def layout(self, tensor: Any) -> Any:
+        """Return the layout in which a tensor's shape reads: never the engine's own blocks of four channels."""
+        nhwc = tensor.getDimensionType() == NHWC
+        return self.mnn.Tensor_DimensionType_Tensorflow if nhwc else self.mnn.Tensor_DimensionType_Caffe
+
+    def run(self) -> dict[str, Any]:
+        """Run it once, inputs in and outputs out.
+
+        Raises:
+            StageError: the engine failed.
+        """
+        for name, host in self.hosts.items():
+            if not self.tensors[name].copyFrom(host):
+                raise StageError("input", f"the engine does not take input {name}")
+        code = self.interpreter.runSession(self.session)
+        if code:
+            raise StageError("run", f"the engine ended the run with error {code}")
+        made = {}
+        for name, tensor in self.interpreter.getSessionOutputAll(self.session).items():
+            host = self.mnn.Tensor(tensor, self.layout(tensor))
+            if not tensor.copyToHostTensor(host):
+                raise StageError("output", f"the engine does not hand out output {name}")
+            made[name] = host.getNumpyData()
+        return made
+
+    def proof(self, options: argparse.Namespace, work_dir: Path, output: EngineOutput) -> dict[str, Any]:
+        """Return which backend the session runs on, in the engine's own words."""
+        code = int(self.interpreter.getSessionInfo(self.session, SESSION_INFO_BACKENDS))
+        ran = BACKEND_CODES.get(code, str(code))
+        line = output.heard()["fallback"]
+        if line:
+            ran = "cpu" if ran == options.backend else ran
+            return {"backend_actual": ran, "strength": "log", "proof": line}
+        proof = f"asked for {options.backend}; the session runs on {ran} (code {code})"
+        return {"backend_actual": ran, "strength": "engine", "proof": proof}
+
+
+class AsModule:
+    """An ordinary model as a module, which runs conditions and loops. Only for the CPU something proves what ran."""
+
+    def __init__(self, mnn: Any, options: argparse.Namespace, sample: Sample) -> None:
+        if options.backend != "cpu":
+            raise StageError("fallback", f"it runs as a module only, and nothing proves that {options.backend} ran")
+        self.mnn = mnn
+        config = {"backend": "CPU", "numThread": options.threads, "precision": options.precision}
+        manager = mnn.nn.create_runtime_manager(({**config, "memory": options.memory},))
+        info = mnn.nn.load_module_from_file(str(options.tensor), [], []).get_info()
+        self.names, self.outputs = list(info["inputNames"]), list(info["outputNames"])
+        self.wanted = {name: info["inputs"][number] for number, name in enumerate(self.names)}
+        self.module = mnn.nn.load_module_from_file(
+            str(options.tensor), self.names, self.outputs, runtime_manager=manager
+        )
+        self.resize(sample)
+
+    def resize(self, sample: Sample) -> None:
+        """Take a sample; a module sizes itself."""
+        if set(sample.arrays) != set(self.names):
+            takes, gives = ", ".join(sorted(self.names)), ", ".join(sorted(sample.arrays))
+            raise StageError("input", f"the model takes {takes}, sample {sample.name} gives {gives}")
+        self.arrays = sample.arrays
+
+    def run(self) -> dict[str, Any]:
+        """Run it once, inputs in and outputs out."""
+        import numpy as np
+
+        expr = self.mnn.expr
+        fed = [self.variable(self.wanted[name], self.arrays[name]) for name in self.names]
+        made = self.module.forward(fed)
+        if len(made) != len(self.outputs):
+            raise StageError("run", "the engine computed nothing")
+        plain = [expr.convert(var, expr.NCHW) if var.data_format == expr.NC4HW4 else var for var in made]
+        # The bindings do not read what has no element.
+        return {
+            self.outputs[number]: np.zeros(var.shape, np.float32) if 0 in var.shape else np.array(var.read())
+            for number, var in enumerate(plain)
+        }
+
+    def variable(self, wanted: Any, array: Any) -> Any:
+        """Return an input as the engine's variable, in the layout that the model takes."""
+        expr = self.mnn.expr
+        blocks, int8 = wanted.data_format == expr.NC4HW4, str(array.dtype) == "int8"
+        written = array.astype("int32") if int8 else array  # the bindings do not write bytes with a sign
+        dtypes = {"int32": expr.int, "uint8": expr.uint8, "float32": expr.float}
+        layout = expr.NCHW if blocks else wanted.data_format
+        variable = expr.placeholder(list(array.shape), layout, dtypes[str(written.dtype)])
+        variable.write(written)
+        if int8:
+            variable = expr.cast(variable, expr.int8)
+        return expr.convert(variable, expr.NC4HW4) if blocks else variable
+
+    def proof(self, options: argparse.Namespace, work_dir: Path, output: EngineOutput) -> dict[str, Any]:
+        """Return what a session in this process runs on: below the CPU there is nothing to fall back to."""
+        return prove_backend(self.mnn, options.backend, options.backend, work_dir, output)
+
+
+def load_tensors(
+    mnn: Any, options: argparse.Namespace, sample: Sample, work_dir: Path, output: EngineOutput
+) -> tuple[Any, dict[str, Any]]:
+    """Load an ordinary model, sized for its first sample, and return it with the fields of the ``load`` event.
+
+    Raises:
+        StageError: the file is not right, or the engine does not take it.
+    """
+    check_file(options.tensor, "model", "load")
+    rss_before, cache_before = rss_bytes(), cache_bytes(work_dir)
+    started = time.perf_counter()
+    try:
+        model: Any = AsSession(mnn, options, sample)
+    except StageError as error:
+        if error.stage != "input" or options.backend != "cpu":
+            raise
+        model = load_module(mnn, options, sample, str(error), output)
+    except Exception as error:  # noqa: BLE001 - the binding raises plain Exception over what only a module can do
+        model = load_module(mnn, options, sample, str(error), output)
+    load_ms = (time.perf_counter() - started) * 1e3
+    return model, {
+        "begun_ns": round(started * 1e9),
+        "load_ms": load_ms,
+        "backend_requested": options.backend,
+        **model.proof(options, work_dir, output),
+        "threads": options.threads,
+        "precision": options.precision,
+        "memory": options.memory,
+        "ran_as": "session" if isinstance(model, AsSession) else "module",
+        "rss_before_bytes": rss_before,
+        "rss_bytes": rss_bytes(),
+        "cache_before_bytes": cache_before,
+    }
+
+
+def load_module(mnn: Any, options: argparse.Namespace, sample: Sample, why: str, output: EngineOutput) -> AsModule:
+    """Load what a session refused, ``why`` is what it said."""
+    try:
+        return AsModule(mnn, options, sample)
+    except StageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        says = f"the engine does not load {options.tensor}: {error or type(error).__name__}; as a session: {why}"
+        raise StageError("load", with_complaint(says, output)) from None
+
+
+def run_tensors(mnn: Any, options: argparse.Namespace, events: Events, output: EngineOutput, work_dir: Path) -> None:
+    """Load the model, time it on the first sample, run every sample once and write its outputs.
+
+    Raises:
+        StageError: the samples are not right, or the engine failed or took another backend than required.
+    """
+    samples = read_samples(options.inputs)
+    model, fields = load_tensors(mnn, options, samples[0], work_dir, output)
+    events.emit("load", round=0, **fields)
+    if options.require_backend and fields["backend_actual"] != options.backend:
+        raise StageError("fallback", f"{options.backend} was asked for and not used: {fields['proof']}")
+    options.outputs.mkdir(parents=True, exist_ok=True)
+    kinds = [*["warmup"] * options.warmups, *["timed"] * options.repeats]
+    work = [*((kind, samples[0]) for kind in kinds), *(("check", sample) for sample in samples)]
+    events.stage = "run"
+    for index, (kind, sample) in enumerate(work):
+        if kind == "check" and len(samples) > 1:
+            model.resize(sample)
+        begun = time.perf_counter()
+        made = model.run()
+        latency_ms = (time.perf_counter() - begun) * 1e3
+        events.emit(
+            "inference",
+            index=index,
+            kind=kind,
+            sample=sample.name,
+            latency_ms=latency_ms,
+            begun_ns=round(begun * 1e9),
+            rss_bytes=rss_bytes(),
+        )
+        if kind == "check":
+            write_outputs(options.outputs, sample.name, made, events)
+
+
+def write_outputs(folder: Path, sample: str, made: dict[str, Any], events: Events) -> None:
+    """Write the outputs of one sample as raw little-endian files, and tell of each.
+
+    Raises:
+        StageError: the disk refuses, or there is nothing to write.
+    """
+    if not made:
+        raise StageError("output", "the model has no outputs")
+    for number, (name, array) in enumerate(sorted(made.items())):
+        file = f"{sample}.{number}.bin"
+        little = array.astype(array.dtype.newbyteorder("<"))
+        try:
+            (folder / file).write_bytes(little.tobytes())
+        except OSError as error:
+            raise StageError("output", f"{folder / file} cannot be written: {error.strerror}") from None
+        dtype, shape = str(array.dtype), [int(extent) for extent in array.shape]
+        events.emit("output", sample=sample, name=name, dtype=dtype, shape=shape, file=file)
 
 
 def failed(events: Events, stage: str, message: str) -> int:

@@ -32,6 +32,12 @@ def convert(
             "--quantize", metavar="DIR", help="Quantise activations too, by this folder of real inputs (.npz)."
         ),
     ] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            "--samples", metavar="DIR", help="Keep these real inputs (.npz) and ONNX Runtime's outputs beside it."
+        ),
+    ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Calibrate even with samples that are few, all alike or random.")
     ] = False,
@@ -43,7 +49,7 @@ def convert(
     """
     from harness.payload.convert import ConvertOptions, convert_model
 
-    options = ConvertOptions(_weights(fp16, weight_bits, quantize), quantize, anyway)
+    options = ConvertOptions(_weights(fp16, weight_bits, quantize), quantize, anyway, samples)
     if anyway and quantize is None:
         raise ConfigError("--anyway is about calibration samples", remedy="leave it out, or give --quantize DIR")
     made = convert_model(model, out, options)

@@ -28,8 +28,12 @@ def new_run_id() -> str:
 def test_name(
     phone: str, model: str, backend: str, threads: int, precision: str, prompt: int, generate: int, cell_id: str
 ) -> str:
-    """Return what stands in the brackets of a cell's pytest id, as the interfaces page fixes it."""
-    return f"{phone}-{model}-{backend}-t{threads}-{precision}-p{prompt}-g{generate}-{cell_id[:6]}"
+    """Return what stands in the brackets of a cell's pytest id, as the interfaces page fixes it.
+
+    A tensor cell generates nothing and has no lengths.
+    """
+    lengths = f"-p{prompt}-g{generate}" if generate else ""
+    return f"{phone}-{model}-{backend}-t{threads}-{precision}{lengths}-{cell_id[:6]}"
 
 
 def canonical_json(value: Mapping[str, Any]) -> bytes:

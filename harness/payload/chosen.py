@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.core.errors import ConfigError
 from harness.payload.bundle import Bundle, default_bundle, read_bundle
 from harness.payload.bundles_place import find_bundle, imported_bundles
-from harness.payload.models import ModelFolder, find_model, read_model
+from harness.payload.models import ModelFolder, find_model, read_model, read_tensor_model
 from harness.plan.model import Plan
 from harness.store.head import RunInfo, Source
 
@@ -17,10 +17,11 @@ def models_of(plan: Plan, head: RunInfo | None) -> dict[str, ModelFolder]:
     """Return the plan's models by its names for them, from where the run that ``head`` began had them, if still there.
 
     Raises:
-        ConfigError: one is not there or not whole, or two are the same files.
+        ConfigError: one is not there, not whole or not of the plan's kind, or two are the same files.
     """
+    read = read_tensor_model if plan.kind == "tensor" else read_model
     sources: Mapping[str, Source] = head.models if head is not None else {}
-    models = {wanted: read_model(_model_path(wanted, sources.get(wanted))) for wanted in plan.models}
+    models = {wanted: read(_model_path(wanted, sources.get(wanted))) for wanted in plan.models}
     if len({model.folder.hash for model in models.values()}) < len(models):
         raise ConfigError("two of the models are the same files", remedy="name each model once")
     return models

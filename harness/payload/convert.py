@@ -14,6 +14,7 @@ from harness.payload.calibration import judge_samples
 from harness.payload.convert_record import NAME, record_of
 from harness.payload.convert_tools import ToolRun, findings_of, run_tool, write_calibration
 from harness.payload.engine_needs import graph_needs, version_of
+from harness.payload.expected import expect, settle
 from harness.payload.mnn_graph import read_graph
 from harness.payload.mnn_weights import Weights, stored_weights
 from harness.payload.onnx_file import OnnxError, OnnxModel, read_onnx
@@ -35,11 +36,15 @@ _FLAGS = {
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """How to convert. ``calibration`` is a folder of samples and goes with :attr:`Weights.CALIBRATED`."""
+    """How to convert. ``calibration`` is a folder of samples and goes with :attr:`Weights.CALIBRATED`.
+
+    ``samples`` is a folder of real inputs that go beside the model, with what ONNX Runtime makes of them.
+    """
 
     weights: Weights = Weights.FULL
     calibration: Path | None = None
     anyway: bool = False
+    samples: Path | None = None
     timeout_s: float = 1800.0
 
 
@@ -87,11 +92,14 @@ class _Work:
 def convert_model(source: Path, out: Path, options: ConvertOptions | None = None) -> Conversion:
     """Convert a model into the folder ``out``: ``NAME.mnn``, ``convert.log`` and ``convert.json``.
 
-    A model that cannot be converted changes nothing in the folder but ``convert.log``.
+    A model that cannot be converted changes nothing in the folder but ``convert.log``. What was expected of another
+    conversion goes.
 
     Raises:
-        ConfigError: there is no such model or calibration folder, or the folder holds another model.
-        HostError: the folder cannot be written, or the converter cannot be started.
+        ConfigError: there is no such model or folder of samples, the model cannot be run on one, or the folder holds
+            another model.
+        ModelRunError: ONNX Runtime cannot run the model on the samples.
+        HostError: the folder cannot be written, the converter cannot be started, or ONNX Runtime is not installed.
     """
     source = source.resolve()
     if not source.is_file():
@@ -111,12 +119,20 @@ def convert_model(source: Path, out: Path, options: ConvertOptions | None = None
                 if work.log:
                     (out / LOG).write_text(work.log, encoding="utf-8")
             (work.scratch / NAME).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            expect(work.source, _given(work), work.scratch)
+            settle(work.scratch, out)
             # The record is by hash: between these two lines it is that of no model.
             model = made.replace(out / made.name)
             (work.scratch / NAME).replace(out / NAME)
             return Conversion(tuple(work.findings), model, record)
     except OSError as error:
         raise HostError(f"{source.name} cannot be converted into {out} ({error.strerror or error})") from error
+
+
+def _given(work: _Work) -> list[Sample]:
+    if work.options.samples is None:
+        return []
+    return read_samples(work.options.samples, tuple(value.name for value in read_onnx(work.source).inputs))
 
 
 def _convert(work: _Work) -> tuple[Path, dict[str, Any]]:

@@ -32,6 +32,8 @@ CHECKS = {
     "special_id_beyond": "a special token is beyond the model's tokens",
     "special_word_unknown": "the chat template's first or last word is no token",
     "graph_too_big": "a graph is larger than MNN can read",
+    "file_other": "the model is not the one that the record beside it tells of",
+    "sample_unfit": "a sample or what is expected of it cannot be read, or does not fit the model",
     "engine_too_old": "the engine does not know something that the model has",
     "engine_older_than_model": "the model was exported by a newer MNN than the engine",
     "does_not_fit": "the model needs more memory than there is",

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.core.errors import ConfigError, ModelIncompleteError
 from harness.core.reasons import Reason
-from harness.payload.engine_needs import EngineNeed, check_engine, engine_needs
+from harness.payload.engine_needs import EngineNeed, check_engine, engine_needs, too_old
 from harness.payload.folder import PayloadFolder, read_folder
 from harness.payload.model_check import ModelCheck, check_model
 from harness.payload.model_memory import WAYS_OUT, Use, cannot_fit, needs_64_bit, needs_of
@@ -21,7 +21,12 @@ from harness.payload.model_shape import ModelShape, shape_of
 from harness.payload.models_fetch import KNOWN, SHIPPED, known_models, model_path
 from harness.payload.models_place import kept_models, place_of
 
+if TYPE_CHECKING:  # numpy comes with it, and no verb about language models should wait for it
+    from harness.payload.tensor_model import TensorCheck, TensorModel
+
 _LOG = logging.getLogger(__name__)
+# Files of which a folder of a language model has one at least, also where others are missing.
+_OF_LANGUAGE_MODELS = ("config.json", "llm_config.json", "llm.mnn", "tokenizer.txt", "tokenizer.mtok")
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class ModelFolder:
         warnings: what is suspicious about it, for people.
         shape: what decides how much memory it takes, ``None`` where nobody looked.
         engine_needs: what it has that not every MNN knows.
+        tensor: what else there is of a model that is no language model, ``None`` of one that is.
     """
 
     name: str
@@ -55,6 +61,7 @@ class ModelFolder:
     warnings: tuple[str, ...] = ()
     shape: ModelShape | None = None
     engine_needs: tuple[EngineNeed, ...] = ()
+    tensor: TensorModel | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,52 @@ def read_model(path: Path) -> ModelFolder:
     return model
 
 
+def read_tensor_model(path: Path) -> ModelFolder:
+    """Check and hash a folder of ``mnn-farm models convert``, of which a phone gets the model alone.
+
+    Raises:
+        ModelIncompleteError: the model is cut off, or not the one that its record tells of, or a sample does not fit.
+        ConfigError: it is no folder, holds a language model, or cannot be read.
+    """
+    from harness.payload.tensor_model import check_tensor_folder
+
+    folder = _folder(path)
+    if not is_tensor_folder(folder) and (folder / "config.json").exists():
+        raise ConfigError(
+            f"{folder} holds a language model, and the plan is of kind tensor",
+            remedy="take a plan of kind burst or sustained, or a folder that mnn-farm models convert wrote",
+        )
+    check = check_tensor_folder(folder)
+    _refuse(check.path, [problem for problem in check.problems if not problem.warning])
+    model = _tensor_model_of(check)
+    for warning in model.warnings:
+        _LOG.warning("%s", warning)
+    return model
+
+
+def is_tensor_folder(path: Path) -> bool:
+    """Whether a folder holds an ordinary model: a ``.mnn``, and nothing that a language model has."""
+    return any(path.glob("*.mnn")) and not any((path / name).exists() for name in _OF_LANGUAGE_MODELS)
+
+
+def _tensor_model_of(check: TensorCheck) -> ModelFolder:
+    from harness.payload.tensor_model import BITS
+
+    if check.model is None or check.content is None:
+        raise AssertionError("a folder that nothing is wrong with has its model")
+    return ModelFolder(
+        name=check.path.name,
+        folder=check.content,
+        weight_bytes=check.content.size,
+        quant_bits=BITS[check.model.weights],
+        read_per_token_why="it has no tokens",  # noqa: S106  no password
+        engine_version=check.model.graph_version,
+        warnings=tuple(f"{problem.detail}: {problem.fix}" for problem in check.problems),
+        engine_needs=check.model.needs,
+        tensor=check.model,
+    )
+
+
 def read_unpinned(path: Path) -> ModelFolder:
     """Check and hash a model folder whatever its pin says: to pin it as it is now.
 
@@ -146,6 +199,8 @@ def verify_model(
     Raises:
         ConfigError: it is no folder.
     """
+    if is_tensor_folder(_folder(path)):
+        return _verify_tensor_model(path, memory_bytes=memory_bytes, engine_version=engine_version)
     check = check_model(_folder(path))
     problems = list(check.problems)
     facts: dict[str, Any] = {"name": check.path.name}
@@ -180,6 +235,25 @@ def verify_model(
     return ModelReport(tuple(problems), facts)
 
 
+def _verify_tensor_model(path: Path, *, memory_bytes: int | None, engine_version: str | None) -> ModelReport:
+    from harness.payload.tensor_model import check_tensor_folder, facts_of
+
+    check = check_tensor_folder(_folder(path))
+    problems = list(check.problems)
+    facts: dict[str, Any] = {"name": check.path.name}
+    if check.model is None or check.content is None:
+        return ModelReport(tuple(problems), facts)
+    facts |= {"hash": check.content.hash, "weight_bytes": check.content.size, **facts_of(check.model)}
+    found = too_old(engine_version, check.model.graph_version, check.model.needs)
+    if found is not None:
+        says = f"{check.path}: {found.says}"
+        problems.append(Problem(found.code, says, found.fix, not found.surely, Reason.BUNDLE_MISMATCH))
+    if memory_bytes is not None and check.content.size > memory_bytes:
+        says = f"{check.path}: {check.content.size} bytes of weights, and {memory_bytes} of memory"
+        problems.append(Problem("does_not_fit", says, "take a smaller model", reason=Reason.MODEL_TOO_BIG))
+    return ModelReport(tuple(problems), facts)
+
+
 def _check_memory(
     check: ModelCheck, facts: dict[str, Any], tokens: int | None, memory_bytes: int | None
 ) -> Iterator[Problem]:
@@ -207,7 +281,13 @@ def _folder(path: Path) -> Path:
 
 
 def _checked(path: Path) -> ModelCheck:
-    check = check_model(_folder(path))
+    folder = _folder(path)
+    if is_tensor_folder(folder):
+        raise ConfigError(
+            f"{folder} holds a model that is no language model",
+            remedy="measure it with a plan of kind tensor, e.g. --plan tensor-quick",
+        )
+    check = check_model(folder)
     _refuse(check.path, check.errors)
     return check
 

@@ -16,8 +16,8 @@ from harness.payload.model_check import check_model
 from harness.payload.model_pins import read_pin, write_pin
 from harness.payload.models_place import keep, place_of, scratch_of
 
-#: The model that comes with the product, and where (made by ``scripts/make_tiny_model.py``).
-SHIPPED = {"tiny-llama": ("profiles", "models", "tiny-llama")}
+#: The models that come with the product, and where (made by ``scripts/make_tiny_model.py``, ``make_tiny_cnn.py``).
+SHIPPED = {name: ("profiles", "models", name) for name in ("tiny-llama", "tiny-cnn", "tiny-cnn-fp16", "tiny-cnn-int8")}
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def known_models() -> list[str]:
 def model_path(name: str) -> Path | None:
     """Return the folder of a model that is here already: shipped, fetched or imported before."""
     folder = data_root().joinpath(*SHIPPED[name]) if name in SHIPPED else place_of(name)
-    return folder if (folder / "config.json").is_file() else None
+    return folder if any((folder / marker).is_file() for marker in ("config.json", "convert.json")) else None
 
 
 def fetch_model(name: str, *, again: bool = False, progress: Callable[[str], None] | None = None) -> Path:

@@ -80,8 +80,12 @@ def with_golden(plan: Plan, given: str | None = None) -> Plan:
     ``given`` names another set than the plan's. A set that was read before is not read again.
 
     Raises:
-        ConfigError: the set cannot be found or read.
+        ConfigError: the set cannot be found or read, or the plan runs models that answer no questions.
     """
+    if plan.kind == "tensor":
+        if given not in (None, NONE):
+            raise ConfigError(f"--golden {given}: a plan of kind tensor asks no questions", remedy="leave it out")
+        return plan
     golden = plan.golden if given is None else Golden(set=given, tolerance=plan.golden.tolerance)
     if golden.set != NONE and not golden.ask:
         golden = golden.model_copy(update={"ask": list(load_golden(find_golden(golden.set)))})

@@ -44,7 +44,8 @@ class PlannedCell:
     """One cell of a plan, before it is bound to a phone.
 
     ``leads`` marks the first cell of its configuration (model, backend, precision, memory and engine keys): what does
-    not depend on threads and lengths is measured with it, once.
+    not depend on threads and lengths is measured with it, once. A ``tensor`` cell runs an ordinary model: it has no
+    tokens, and all its lengths are 0.
     """
 
     model: str
@@ -59,6 +60,7 @@ class PlannedCell:
     affinity: str = "any"
     leads: bool = False
     block: Block | None = None
+    tensor: bool = False
 
     @property
     def configuration(self) -> tuple[Any, ...]:
@@ -67,15 +69,15 @@ class PlannedCell:
 
     @property
     def label(self) -> str:
-        """Short form for ids and tables: ``cpu-t4-low-p64-g32``."""
+        """Short form for ids and tables: ``cpu-t4-low-p64-g32``, of a tensor cell ``cpu-t4-low``."""
         threads = f"-t{self.threads}" if self.backend == "cpu" else ""
         memory = "" if self.memory == self.precision else f"-m{self.memory}"
         cores = "" if self.affinity == "any" else f"-a{self.affinity}"
         context = f"-c{self.context_tokens}" if self.context_tokens else ""
         engine = "".join(f"-{key}={value}" for key, value in sorted(self.engine.items()))
-        lengths = f"p{self.prompt_tokens}-g{self.generate_tokens}"
+        lengths = "" if self.tensor else f"-p{self.prompt_tokens}-g{self.generate_tokens}"
         turn = f" [{self.block}]" if self.block is not None else ""
-        return f"{self.backend}{threads}{cores}-{self.precision}{memory}{context}-{lengths}{engine}{turn}"
+        return f"{self.backend}{threads}{cores}-{self.precision}{memory}{context}{lengths}{engine}{turn}"
 
 
 def cells_of(plan: Plan) -> list[PlannedCell]:
@@ -86,6 +88,7 @@ def cells_of(plan: Plan) -> list[PlannedCell]:
     every model is measured once before any at the next prompt length.
     GPU backends sweep neither ``threads`` nor ``affinity``: they appear once, with MNN's mode mask.
     """
+    tensor = plan.kind == "tensor"
     axes: dict[str, list[Any]] = {
         "models": list(plan.models),
         "backends": list(plan.backends),
@@ -93,9 +96,9 @@ def cells_of(plan: Plan) -> list[PlannedCell]:
         "affinity": list(plan.affinity),
         "precision": list(plan.precision),
         "memory": list(plan.memory),
-        "prompt_tokens": list(plan.prompt_tokens),
-        "generate_tokens": list(plan.generate_tokens),
-        "context_tokens": list(plan.context_tokens),
+        "prompt_tokens": [0] if tensor else list(plan.prompt_tokens),
+        "generate_tokens": [0] if tensor else list(plan.generate_tokens),
+        "context_tokens": [0] if tensor else list(plan.context_tokens),
         "engine": list(_engine_settings(plan)),
     }
     # itertools.product varies its last axis fastest.
@@ -116,6 +119,7 @@ def cells_of(plan: Plan) -> list[PlannedCell]:
             context_tokens=chosen["context_tokens"],
             engine=chosen["engine"],
             affinity="any" if chosen["backends"] in GPU_MODE else chosen["affinity"],
+            tensor=tensor,
         )
         if repr(cell) not in seen:
             seen.add(repr(cell))

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 Backend = Literal["cpu", "opencl", "vulkan"]
 Level = Literal["low", "normal", "high"]
@@ -215,12 +223,31 @@ class Promised(_Strict):
     )
 
 
+class Tensor(_Strict):
+    """What is particular about a plan of kind ``tensor``: ordinary models, whose outputs are held to a reference."""
+
+    samples: int = Field(4, ge=1, le=1000, description="so many of the model's samples are run, the first by name")
+    seed: int = Field(0, ge=0, le=2**63 - 1, description="of the random input of a model that has no samples")
+    tolerance: float = Field(
+        1e-4, gt=0, lt=1, description="32-bit floats may differ by this × max(1, |reference|) in each element"
+    )
+
+
+# What a language model is asked, and how its text is judged, means nothing to a model of tensors.
+_NOT_OF_TENSORS = (
+    "prompt_tokens", "generate_tokens", "context_tokens", "ask", "golden", "reference", "engine", "duration_s",
+    "repeats_max", "load_rounds",
+)  # fmt: skip
+
+
 class Plan(_Strict):
     """Which cells to run. Every list is an axis of the matrix."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
-    kind: Literal["burst", "sustained"] = Field(
-        "burst", description="what is measured: the first seconds on a cool phone, or what is left after minutes"
+    kind: Literal["burst", "sustained", "tensor"] = Field(
+        "burst",
+        description="what is measured: the first seconds on a cool phone, what is left after minutes, or inferences of "
+        "models that are no language models",
     )
     models: list[str] = Field(min_length=1, description="model names or folders")
     backends: Annotated[list[Backend], Option("--backends")] = Field(min_length=1, description="what computes")
@@ -277,6 +304,7 @@ class Plan(_Strict):
     recovery: Recovery = Field(default_factory=Recovery)
     slo: Promised = Field(default_factory=Promised)
     lab: Lab = Field(default_factory=Lab)
+    tensor: Tensor = Field(default_factory=Tensor, description="of a plan of kind tensor only")
     ask: list[Ask] = Field(default_factory=list, description="questions whose answers are shown beside the speed")
 
     model_config = ConfigDict(populate_by_name=True)
@@ -294,6 +322,7 @@ class Plan(_Strict):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Plan:
+        self._fits_its_kind()
         if (self.kind == "sustained") != (self.duration_s is not None):
             raise ValueError("a sustained plan needs duration_s, and only a sustained one has it")
         if self.duration_s is not None and self.cell_timeout_s <= self.duration_s:
@@ -301,6 +330,26 @@ class Plan(_Strict):
         if self.repeats_max is not None and self.cv_limit is None:
             raise ValueError("repeats_max needs cv_limit")
         return self
+
+    def _fits_its_kind(self) -> None:
+        given = [name for name in type(self).model_fields if name in self.model_fields_set]
+        if self.kind != "tensor":
+            if "tensor" in given:
+                raise ValueError(f"the table tensor belongs to a plan of kind tensor, and this one is {self.kind}")
+            return
+        wrong = [name for name in given if name in _NOT_OF_TENSORS]
+        if wrong:
+            raise ValueError(f"{wrong[0]} means nothing in a plan of kind tensor: leave it out")
+        if len(self.memory) > 1:
+            raise ValueError("a plan of kind tensor has one value of memory")
+        if self.runner not in ("auto", "farm_runner"):
+            raise ValueError(f"{self.runner} runs language models only: a plan of kind tensor takes farm_runner")
+
+    @model_serializer(mode="wrap")
+    def _of_its_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write only what may be read again: a run's head is the plan that goes on."""
+        left_out = _NOT_OF_TENSORS if self.kind == "tensor" else ("tensor",)
+        return {key: value for key, value in write(self).items() if key not in left_out}
 
     @property
     def most_repeats(self) -> int:

@@ -64,7 +64,7 @@ def test_a_plan_with_the_least_there_must_be_has_the_defaults(tmp_path: Path) ->
             GOOD.replace('"cpu"', '"cpu", "npu"'),
             "FILE: backends.1: input should be 'cpu', 'opencl' or 'vulkan', not 'npu'",
         ),
-        (GOOD + 'kind = "forever"\n', "FILE: kind: input should be 'burst' or 'sustained', not 'forever'"),
+        (GOOD + 'kind = "forever"\n', "FILE: kind: input should be 'burst', 'sustained' or 'tensor', not 'forever'"),
         (GOOD + "schema = 2\n", "FILE: schema: input should be 1, not 2"),
         (GOOD + "repeats = 0\n", "FILE: repeats: input should be greater than or equal to 1, not 0"),
         (GOOD + "generate_tokens = [1]\n", "FILE: generate_tokens.0: input should be greater than or equal to 2"),
