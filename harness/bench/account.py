@@ -20,6 +20,7 @@ from harness.bench.fit import remarks_on_engine
 from harness.bench.heat import thermal_of
 from harness.bench.phone import ConnectedPhone
 from harness.bench.said import output_of
+from harness.bench.tensor_record import tensor_metrics_of, tensor_output_of, tensor_samples_of
 from harness.bench.triaged import texts_of, triaged
 from harness.core.errors import FarmError
 from harness.core.ids import iso, utc_now
@@ -29,7 +30,7 @@ from harness.payload.models import ModelFolder
 from harness.plan.matrix import PlannedCell
 from harness.runners.events import RunnerLog
 from harness.store.runfolder import RunFolder
-from harness.store.schema import AbBlock, AdbInfo, BundleInfo, CellConfig, CellRecord, Finding, ModelInfo
+from harness.store.schema import AbBlock, AdbInfo, BundleInfo, CellConfig, CellRecord, Finding, ModelInfo, Sample
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Account:
     @property
     def config(self) -> CellConfig:
         """What is asked of the engine."""
-        return cell_config(self.cell, self.context.plan, self.phone.facts.cpu_clusters)
+        return cell_config(self.cell, self.context.plan, self.phone.facts.cpu_clusters, model=self.model)
 
     @property
     def cell_id(self) -> str:
@@ -125,7 +126,7 @@ class Account:
             reason=decisive.reason.code if decisive else None,
             fault=Fault(decisive.reason.fault) if decisive else None,
             detail=decisive.detail if decisive else "",
-            samples=make.samples_of(self.evidence) if self.evidence is not None else (),
+            samples=self._samples(),
             findings=(*make.findings_of(objections), *self._causes(decisive), *self._remarks(), *self.notes),
             nulls=nulls,
             raw=self.folder.relative(self.raw) if self.raw is not None else None,
@@ -153,13 +154,23 @@ class Account:
         version = (hello.engine_version if hello is not None else None) or manifest.engine_version
         return (*remarks, *remarks_on_engine(self.model, version))
 
+    def _samples(self) -> tuple[Sample, ...]:
+        if self.evidence is None:
+            return ()
+        return tensor_samples_of(self.evidence) if self.cell.tensor else make.samples_of(self.evidence)
+
     def _sections(self, nulls: dict[str, str]) -> dict[str, Any]:
         sections: dict[str, Any] = {"backend": None, "metrics": None, "thermal": None, "output": None}
         if self.evidence is not None:
             sections["backend"] = backend_proof(self.evidence)
-            sections["metrics"] = make.metrics_of(self.evidence, nulls)
+            metrics_of = tensor_metrics_of if self.cell.tensor else make.metrics_of
+            sections["metrics"] = metrics_of(self.evidence, nulls)
             sections["thermal"] = thermal_of(self.evidence, self.phone.facts, nulls)
-            sections["output"] = output_of(self.evidence, self.context.plan, nulls)
+            sections["output"] = (
+                tensor_output_of(self.evidence, nulls)
+                if self.cell.tensor
+                else output_of(self.evidence, self.context.plan, nulls)
+            )
         for name, value in sections.items():
             if value is None:
                 nulls[name] = "it never ran" if self.raw is None else "the run ended before it was known"
@@ -178,6 +189,7 @@ class Account:
         return AdbInfo(server=server[0] if server else None, version=server[1] if server else None)
 
     def _model(self, nulls: dict[str, str]) -> ModelInfo:
+        tensors = self.model.tensor
         if self.model.quant_bits is None:
             nulls["quant_bits"] = "the model folder does not tell"
         return ModelInfo(
@@ -186,6 +198,8 @@ class Account:
             weight_bytes=self.model.weight_bytes,
             quant_bits=self.model.quant_bits,
             pinned=self.model.pinned,
+            stored=tensors.weights.value if tensors is not None else None,
+            source=tensors.source if tensors is not None else None,
         )
 
     def _bundle(self, told: RunnerLog, nulls: dict[str, str]) -> BundleInfo:

@@ -32,7 +32,7 @@ def affinity_held(evidence: Evidence) -> Iterator[Objection]:
             f"affinity did not hold: asked were cores {evidence.limits.cpus}, threads were allowed on {outside[0]}",
             f"Cpus_allowed_list of its threads meanwhile: {'; '.join(dict.fromkeys(told))}"[:2000],
         )
-    elif not told and evidence.timed:
+    elif not told and evidence.measured:
         yield Objection(Reason.NOISY, f"no sample proves that it ran on cores {evidence.limits.cpus} only")
 
 

@@ -33,6 +33,10 @@ from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
 from harness.bench.sustained import SustainedProgress, interval_ms
 from harness.bench.target import target_of
+from harness.bench.tensor_compare import TensorResult, demand_of
+from harness.bench.tensor_pull import Pulled, pull_outputs
+from harness.bench.tensor_record import tensor_findings
+from harness.bench.tensor_rules import latency_is_above_the_floor
 from harness.bench.text_rules import text_findings
 from harness.bench.timeline import write_tokens
 from harness.bench.turn import turn
@@ -45,6 +49,7 @@ from harness.core.transport import checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
+from harness.payload.tensor_case import case_of
 from harness.phone.battery import Battery
 from harness.phone.charge import read_battery
 from harness.phone.thermal import Meaning, trip_limits
@@ -52,7 +57,7 @@ from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.golden import golden_allowance_s
 from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Cool, Plan
-from harness.runners.base import MAIN, Order, Step, step_dir
+from harness.runners.base import MAIN, Order, Step, outputs_dir, step_dir
 from harness.runners.prompt_text import prompt_text
 from harness.runners.registry import runner_of
 
@@ -120,6 +125,7 @@ class Attempt:
         self._stood_still = False
         self._cold: ColdStart | None = None
         self._runs: dict[str, RunLog] = {}
+        self._pulled: Pulled | None = None
 
     def run(self) -> list[Objection]:
         """Run it; what it left is in the account.
@@ -149,11 +155,12 @@ class Attempt:
         account, session = self._account, self._session
         session.make_ready(account)
         order = self._order()
-        account.ran = Ran(order)
         with turn(self._phone.endpoint.contention_group, self._phone.name, session.say):
             cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
                 account.note("cool_down", cooled.note)
+            order = self._with_tensors(order)
+            account.ran = Ran(order)
             facts = self._phone.facts
             limits = limits_of(account.cell, account.model, facts, session.bandwidth())
             log = LogReader(self._phone.transport, facts.sdk) if self._has_a_log else None
@@ -162,11 +169,12 @@ class Attempt:
             status_before = self._status()
             self._run_on_phone(order, limits)
             run = self._runs[MAIN]
+            told = runner_of(order.bundle).read(order, self._runs)
             evidence = Evidence(
                 cell=account.cell,
                 plan=self._plan,
                 run=run,
-                told=runner_of(order.bundle).read(order, self._runs),
+                told=told,
                 weight_bytes=account.model.weight_bytes,
                 ram_bytes=facts.ram_bytes,
                 started_hot=cooled.hot,
@@ -178,16 +186,19 @@ class Attempt:
                 core_max_khz=facts.core_max_khz,
                 status_before=status_before,
                 status_after=self._status(),
+                tensors=self._compared(order),
+                multiplied_weights=order.tensors.multiplied if order.tensors is not None else 0,
                 beside=tuple(one for name, one in self._runs.items() if name != MAIN),
             )
-            if any(decode_is_below_the_roof(evidence)):  # or the roof was measured too low
+            rule = latency_is_above_the_floor if account.cell.tensor else decode_is_below_the_roof
+            if any(rule(evidence)):  # or the roof was measured too low
                 limits = replace(limits, bandwidth=session.bandwidth(again=True))
             if log is not None:
                 evidence = self._with_phone_log(evidence, log, order)
             # Still in its turn: this computer's processor may be the one that other phones of the group measure on.
-            found = self._reference(order)
+            found = self._reference(order) if order.tensors is None else Found(why="a tensor cell has no text")
         account.evidence = replace(evidence, limits=limits, reference=found.reference, reference_why=found.why)
-        account.notes += [*found.findings, *text_findings(account.evidence)]
+        account.notes += [*found.findings, *text_findings(account.evidence), *tensor_findings(account.evidence)]
         write_answers(account.evidence, self._plan, account.raw_dir() / "answers.jsonl")
         self._keep_timeline(account.evidence)
         grew = cache_grew(account.evidence)
@@ -226,6 +237,38 @@ class Attempt:
             prompt=prompt,
         )
 
+    def _with_tensors(self, order: Order) -> Order:
+        """Return the order with what a tensor cell feeds and expects. Its reference may have to be computed here."""
+        model, asked = order.model.tensor, self._plan.tensor
+        if not order.cell.tensor or model is None:
+            return order
+        say = self._session.say
+        case = case_of(model, order.model.folder.hash, asked.samples, asked.seed, say)
+        return replace(order, tensors=case)
+
+    def _compared(self, order: Order) -> TensorResult | None:
+        """Return what a tensor cell's outputs are against the reference, where its run ended well."""
+        if order.tensors is None or self._pulled is None:
+            return None
+        demand = demand_of(order.cell, order.tensors.weights, self._plan.tensor.tolerance)
+        return TensorResult(order.tensors, self._pulled, demand)
+
+    def _pull(self, order: Order) -> None:
+        """Bring a tensor cell's outputs, where its runs ended well. A phone that was lost just now is waited for."""
+        if order.tensors is None or not all(ended_well(run) for run in self._runs.values()):
+            return
+        session = self._session
+        told = runner_of(order.bundle).read(order, self._runs).outputs
+        session.say(f"bringing the outputs of {self._account.cell.model} {self._account.cell.label}")
+        folder = outputs_dir(order.work_dir)
+        try:
+            self._pulled = pull_outputs(self._phone.transport, folder, told, order.tensors)
+        except PhoneError as error:
+            if not worth_a_climb(error):
+                raise
+            session.came_back(session.ladder.climb(error), self._account)
+            self._pulled = pull_outputs(self._phone.transport, folder, told, order.tensors)
+
     def _reference(self, order: Order) -> Found:
         """Return what the same model says to the same prompt on this computer."""
         context, cell, say = self._session.context, self._account.cell, self._session.say
@@ -253,6 +296,7 @@ class Attempt:
             make_step_dir(self._phone.transport, order, step)
             session.say(f"running {account.cell.model} {account.cell.label}: {step.name}")
             self._follow(order, step, self._spec(order, step, limits))
+        self._pull(order)
         self._remove(order.work_dir)
 
     def _spec(self, order: Order, step: Step, limits: Limits) -> RunSpec:
@@ -367,17 +411,21 @@ class Attempt:
 
 
 class Progress:
-    """Turns events into the live display: how many generations are done."""
+    """Turns events into the live display: how many generations or inferences are done."""
 
     def __init__(self, say: Say, cell: PlannedCell, plan: Plan) -> None:
         self._say = say
         self._what = f"{cell.model} {cell.label}"
         self._total = plan.warmups + plan.repeats + len(questions_of(cell, plan))
+        self._word = "inference" if cell.tensor else "generation"
+        self._mark = f'"{self._word}"'.encode()
+        if cell.tensor:
+            self._total += plan.tensor.samples
         self._done = 0
 
     def __call__(self, event: Event) -> None:
         """Take an event."""
         data = getattr(event, "data", None)
-        if isinstance(data, bytes) and b'"generation"' in data:
-            self._done += data.count(b'"generation"')
-            self._say(f"running {self._what}: generation {min(self._done, self._total)} of {self._total}")
+        if isinstance(data, bytes) and self._mark in data:
+            self._done += data.count(self._mark)
+            self._say(f"running {self._what}: {self._word} {min(self._done, self._total)} of {self._total}")

@@ -38,11 +38,16 @@ def wants_cold_start(cell: PlannedCell, plan: Plan) -> bool:
 
 
 def cold_order(order: Order) -> Order:
-    """Return the order that uses the model for the first time: it is loaded, and the prompt gets two tokens."""
+    """Return the order that uses the model for the first time: it is loaded, and the prompt gets two tokens.
+
+    An ordinary model is run on its first sample.
+    """
     nothing_asked = {"ask": [], "golden": order.plan.golden.model_copy(update={"ask": []})}
     once = {"load_rounds": 1, "warmups": 1, "repeats": 0, "duration_s": None, **nothing_asked}
-    short = replace(order.cell, generate_tokens=_FIRST_TOKENS)
-    return replace(order, cell=short, plan=order.plan.model_copy(update=once))
+    plan = order.plan.model_copy(update=once)
+    if order.tensors is not None:
+        return replace(order, plan=plan, tensors=order.tensors.first())
+    return replace(order, cell=replace(order.cell, generate_tokens=_FIRST_TOKENS), plan=plan)
 
 
 def start_cold(probe: Probe, spec: RunSpec, order: Order, phone: str) -> ColdStart:
@@ -72,10 +77,11 @@ def read_cold(order: Order, run: RunLog, why_warm: str, log: bytes = b"") -> Col
     told = runner_of(order.bundle).read(order, {MAIN: run}, {MAIN: log})
     said = b"\n".join((run.stderr, log, *(line.encode() for line in told.junk)))
     compiled = find_compiled(said) or ""
-    if told.load is None or not told.generations or told.end is None or told.end.status != "ok":
+    done = told.inferences or told.generations
+    if told.load is None or not done or told.end is None or told.end.status != "ok":
         why_not = "the cold start did not end well"
         return ColdStart(why_not=why_not, compiled=compiled, run=run, why_warm=why_warm)
-    return ColdStart(told.load, told.generations[0], why_warm, compiled, run, why_warm)
+    return ColdStart(told.load, done[0], why_warm, compiled, run, why_warm)
 
 
 def _why_warm(resident_bytes: int | None, errors: object) -> str:

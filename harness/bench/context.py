@@ -9,9 +9,11 @@ from typing import Any
 
 from harness.bench.cores_asked import resolve
 from harness.bench.target import target_of
+from harness.core.errors import HarnessError
 from harness.core.ids import content_id
 from harness.payload.bundle import Bundle, best_bundle
 from harness.payload.models import ModelFolder
+from harness.payload.tensor_case import inputs_hash
 from harness.phone.facts import Facts
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
@@ -42,8 +44,16 @@ class RunContext:
         return best_bundle((self.bundle, *self.more_bundles), target_of(facts))
 
 
-def cell_config(cell: PlannedCell, plan: Plan, clusters: Iterable[Any] = ()) -> CellConfig:
-    """Return everything that is asked of the engine in this cell, on a phone with these ``cpu_clusters``."""
+def cell_config(
+    cell: PlannedCell, plan: Plan, clusters: Iterable[Any] = (), *, model: ModelFolder | None = None
+) -> CellConfig:
+    """Return everything that is asked of the engine in this cell, on a phone with these ``cpu_clusters``.
+
+    ``model`` is needed of a tensor cell alone, which is asked what lies in the model's folder.
+    """
+    tensors = model.tensor if cell.tensor and model is not None else None
+    if cell.tensor and tensors is None:
+        raise HarnessError(f"{cell.model} holds no inputs of a tensor cell")
     return CellConfig(
         kind=plan.kind,
         backend=cell.backend,
@@ -52,7 +62,9 @@ def cell_config(cell: PlannedCell, plan: Plan, clusters: Iterable[Any] = ()) -> 
         memory=cell.memory,
         affinity=resolve(cell.affinity, clusters),
         engine=dict(cell.engine),
-        prompt_hash=prompt_hash(plan, cell),
+        prompt_hash=(
+            prompt_hash(plan, cell) if tensors is None else inputs_hash(tensors, plan.tensor.samples, plan.tensor.seed)
+        ),
         prompt_tokens=cell.prompt_tokens,
         generate_tokens=cell.generate_tokens,
         context_tokens=cell.context_tokens,

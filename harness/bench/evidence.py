@@ -10,20 +10,23 @@ from harness.bench.limits import Limits
 from harness.bench.match import Reference
 from harness.bench.metrics import possible_ms
 from harness.bench.phone_log import NOT_READ, engine_lines
+from harness.bench.tensor_compare import TensorResult
 from harness.bench.throttle import Throttling, throttling_of
-from harness.bench.timeline import Timeline, timeline_of
+from harness.bench.timeline import Timeline, timeline_of, timeline_of_inferences
 from harness.core.reasons import Reason
 from harness.payload.probe_events import RunLog
 from harness.phone.battery import Battery
 from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
-from harness.runners.events import Generation, Load, RunnerLog
+from harness.runners.events import Generation, Inference, Load, RunnerLog
 
 
 @dataclass(frozen=True)
 class ColdStart:
-    """How the first use of a model went. ``why_not`` says why its times are no figures.
+    """How the first use of a model went: its load, and the first generation or inference.
+
+    ``why_not`` says why its times are no figures.
 
     ``compiled`` is the line in which a GPU's runtime kept the kernels that it compiled then: the run after it finds
     them and says nothing. ``run`` is the probe's account of it, and ``why_warm`` why files were not out of the file
@@ -31,7 +34,7 @@ class ColdStart:
     """
 
     load: Load | None = None
-    generation: Generation | None = None
+    generation: Generation | Inference | None = None
     why_not: str = ""
     compiled: str = ""
     run: RunLog | None = field(default=None, compare=False)
@@ -39,9 +42,11 @@ class ColdStart:
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Time to load, from there to the first token together, and of that the engine's tuning, in ms."""
+        """Time to load, from there to the first token or outputs together, and of that the engine's tuning, in ms."""
         load_ms = possible_ms(self.load.load_ms) if self.load is not None else None
-        ttft_ms = possible_ms(self.generation.ttft_ms) if self.generation is not None else None
+        first, ttft_ms = self.generation, None
+        if first is not None:
+            ttft_ms = possible_ms(first.latency_ms if isinstance(first, Inference) else first.ttft_ms)
         if self.why_not or load_ms is None or ttft_ms is None:
             return {}
         tuning_ms = possible_ms(self.load.tuning_ms) if self.load is not None else None
@@ -57,7 +62,8 @@ class Evidence:
     ``stood_still`` that it told nothing for so long that the phone had to be woken; ``cold`` the cold start before it,
     where there was one; ``limits`` what was known of the phone's memory and cores before; ``reference`` is what the
     same model says on this computer, ``reference_why`` why that is not known; ``core_max_khz`` the top clock of each
-    core.
+    core. Of a tensor cell: ``tensors`` is what came out against what was expected, where the run ended well, and
+    ``multiplied_weights`` how many weights each inference multiplies with (0: not known).
     """
 
     cell: PlannedCell
@@ -79,6 +85,8 @@ class Evidence:
     core_max_khz: Mapping[int, int | None] = field(default_factory=dict)
     status_before: Status = NOT_ASKED
     status_after: Status = NOT_ASKED
+    tensors: TensorResult | None = None
+    multiplied_weights: int = 0
     beside: tuple[RunLog, ...] = ()
 
     @property
@@ -86,9 +94,18 @@ class Evidence:
         """The timed generations."""
         return self.told.of_kind("timed")
 
+    @property
+    def measured(self) -> tuple[Generation | Inference, ...]:
+        """What was timed: generations, of a tensor cell inferences."""
+        if self.cell.tensor:
+            return tuple(one for one in self.told.inferences if one.kind == "timed")
+        return self.timed
+
     @cached_property
     def timeline(self) -> Timeline:
-        """Every token with its moment and what the sensors said then."""
+        """Every token (of a tensor cell every inference) with its moment and what the sensors said then."""
+        if self.cell.tensor:
+            return timeline_of_inferences(self.run, self.told.inferences, self.core_max_khz)
         return timeline_of(self.run, self.told.generations, self.core_max_khz)
 
     @cached_property

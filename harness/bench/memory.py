@@ -23,6 +23,7 @@ _PAGE_BYTES = 4096
 # Programs and libraries are read from storage too.
 _OTHER_PAGES = 20_000
 _APPS_NAMED = 8
+_WORK = {False: "generations", True: "inferences"}
 
 
 def memory_of(evidence: Evidence, nulls: dict[str, str]) -> dict[str, Any]:
@@ -39,7 +40,12 @@ def memory_of(evidence: Evidence, nulls: dict[str, str]) -> dict[str, Any]:
     baseline = baseline_rss(evidence)
     explain(nulls, baseline is None, "baseline_rss_bytes", "nothing was sampled before the model was loaded")
     by_generation = growth(rss_after_generations(evidence))
-    explain(nulls, by_generation is None, "growth_bytes", "two timed generations of known memory are needed")
+    explain(
+        nulls,
+        by_generation is None,
+        "growth_bytes",
+        f"two timed {_WORK[evidence.cell.tensor]} of known memory are needed",
+    )
     by_load = growth(rss_after_loads(evidence))
     explain(nulls, by_load is None, "reload_growth_bytes", "two loads of known memory are needed")
     kills = kills_meanwhile(evidence)
@@ -84,8 +90,8 @@ def baseline_rss(evidence: Evidence) -> int | None:
 
 
 def rss_after_generations(evidence: Evidence) -> list[int]:
-    """Return what was held at the end of each timed generation; empty when that is not known of each."""
-    told = [generation.rss_bytes for generation in evidence.timed]
+    """Return what was held at the end of each timed generation or inference; empty when that is not known of each."""
+    told = [one.rss_bytes for one in evidence.measured]
     if any(rss is None for rss in told):
         told = [_last_rss(evidence.run, ns) for ns in timed_ends_ns(evidence)]
     known = [rss for rss in told if rss is not None]
@@ -114,7 +120,7 @@ def memory_was_free(evidence: Evidence) -> Iterator[Objection]:
     room for a large model by ending apps. Both together, or pages of the run itself that were swapped out or read again
     from storage, mean that the engine waited for memory. In a sustained cell that is the result.
     """
-    if evidence.plan.kind != "burst" or not evidence.ram_bytes:
+    if evidence.plan.kind == "sustained" or not evidence.ram_bytes:
         return
     span = timed_span(evidence)
     samples = span.samples(evidence.run) if span is not None else []
@@ -146,7 +152,8 @@ def _signs_of_pressure(evidence: Evidence, samples: Sequence[Any]) -> Iterator[s
 def remarks_on_memory(evidence: Evidence) -> Iterator[Finding]:
     """Yield what is worth knowing beside the figures: memory that grows, and apps that were killed."""
     peak = evidence.run.end.maxrss_bytes if evidence.run.end is not None else None
-    for what, sizes in (("generation", rss_after_generations(evidence)), ("load", rss_after_loads(evidence))):
+    work = "inference" if evidence.cell.tensor else "generation"
+    for what, sizes in ((work, rss_after_generations(evidence)), ("load", rss_after_loads(evidence))):
         slope = growth(sizes)
         if slope is not None and clearly_grows(sizes, peak):
             yield Finding(

@@ -68,8 +68,8 @@ def speed(values: Sequence[float]) -> Speed | None:
     )
 
 
-def latency(values: Sequence[float]) -> Latency | None:
-    """Summarise times in ms."""
+def latency(values: Sequence[float], *, with_p99: bool = False) -> Latency | None:
+    """Summarise times in ms; the 99th percentile is of tensor cells, whose samples are many."""
     if not values:
         return None
     return Latency(
@@ -78,6 +78,7 @@ def latency(values: Sequence[float]) -> Latency | None:
         min=min(values),
         max=max(values),
         n=len(values),
+        p99=float(np.percentile(values, 99)) if with_p99 and len(values) >= P99_SAMPLES else None,
     )
 
 

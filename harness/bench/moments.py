@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from harness.bench.evidence import Evidence
 from harness.payload.probe_events import RunLog, Sample
-from harness.runners.events import Generation, Load, parse_runner_output
+from harness.runners.events import Generation, Inference, Load, parse_runner_output
 
 # A time beyond this is none.
 _MOST_MS = 1e12
@@ -32,7 +32,7 @@ class Span:
 
 def timed_span(evidence: Evidence) -> Span | None:
     """Return the time from the first timed generation's prompt to the last one's end; ``None`` when there is none."""
-    timed = evidence.timed
+    timed = evidence.measured
     if timed and timed[0].begun_ns is not None and timed[-1].begun_ns is not None:
         took_ms = timed[-1].claimed_ms
         if 0 < took_ms <= _MOST_MS:  # NaN is not
@@ -43,7 +43,7 @@ def timed_span(evidence: Evidence) -> Span | None:
     begin: int | None = None
     end: int | None = None
     for read_ns, event in _told(evidence.run):
-        if isinstance(event, Generation) and event.kind == "timed":
+        if isinstance(event, Generation | Inference) and event.kind == "timed":
             begin = begin if begin is not None else before
             end = read_ns
         elif begin is None:
@@ -85,11 +85,13 @@ def timed_ends_ns(evidence: Evidence) -> list[int]:
     if evidence.told.tool:
         ends = [end_ns for one in evidence.timed if (end_ns := _end_ns(one)) is not None]
         return ends if len(ends) == len(evidence.timed) else []
-    return [ns for ns, event in _told(evidence.run) if isinstance(event, Generation) and event.kind == "timed"]
+    told = _told(evidence.run)
+    return [ns for ns, event in told if isinstance(event, Generation | Inference) and event.kind == "timed"]
 
 
-def _told(run: RunLog) -> Iterator[tuple[int, Generation | Load]]:
+def _told(run: RunLog) -> Iterator[tuple[int, Generation | Inference | Load]]:
     for read_ns, line in run.stamped_lines():
         log = parse_runner_output(line)
         yield from ((read_ns, load) for load in log.loads)
         yield from ((read_ns, generation) for generation in log.generations)
+        yield from ((read_ns, inference) for inference in log.inferences)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from harness.payload.probe_events import RunLog
-from harness.runners.events import Generation
+from harness.runners.events import Generation, Inference
 
 # No phone's memory comes near: LPDDR5X on four channels gives about 85 GB/s, a last-level cache a few hundred.
 IMPOSSIBLE_BYTES_PER_S = 1e12
@@ -17,6 +17,7 @@ IMPOSSIBLE_OPERATIONS_PER_S = 1e14
 IMPOSSIBLE_STEP_MS = 0.005
 # Between generations a runner resets its engine and turns tokens into text. What is beyond that was not told.
 UNEXPLAINED_MS = 1000.0
+_TIMED_INFERENCE = re.compile(rb'"event":\s*"inference".*"kind":\s*"(warmup|timed)"')
 _GENERATION = re.compile(rb'"event":\s*"generation"')
 
 
@@ -91,11 +92,21 @@ def untold_time(run: RunLog, generations: Sequence[Generation]) -> str:
     but generate (before the first, an engine may still tune itself): one that claims half of that time or less, or
     milliseconds that are seconds, is not believed.
     """
-    stamps_ns = [mono_ns for mono_ns, line in run.stamped_lines() if _GENERATION.search(line)]
+    return _untold(run, _GENERATION, [generation.claimed_ms for generation in generations], "generations")
+
+
+def untold_inference_time(run: RunLog, inferences: Sequence[Inference]) -> str:
+    """Return the same of inferences. Those that are timed follow one another; a check is sized and written besides."""
+    timed = [one for one in inferences if one.kind != "check"]
+    return _untold(run, _TIMED_INFERENCE, [one.claimed_ms for one in timed], "inferences")
+
+
+def _untold(run: RunLog, mark: re.Pattern[bytes], told_ms: Sequence[float], what: str) -> str:
+    stamps_ns = [mono_ns for mono_ns, line in run.stamped_lines() if mark.search(line)]
     if not stamps_ns:
         return ""
     took_ms = (stamps_ns[-1] - stamps_ns[0]) / 1e6
-    claimed_ms = sum(generation.claimed_ms for generation in generations[1:])
+    claimed_ms = sum(told_ms[1:])
     if took_ms - claimed_ms <= max(UNEXPLAINED_MS, claimed_ms):
         return ""
-    return f"all generations but the first claim {claimed_ms:.0f} ms; by the probe's clock they took {took_ms:.0f} ms"
+    return f"all {what} but the first claim {claimed_ms:.0f} ms; by the probe's clock they took {took_ms:.0f} ms"

@@ -288,5 +288,8 @@ class PhoneSession:
 def _in_short(record: CellRecord) -> str:
     if record.reason is not None:
         return f"{record.verdict.value}, {record.reason}"
-    decode = record.metrics.decode_tps if record.metrics is not None else None
+    metrics = record.metrics
+    if metrics is not None and metrics.latency_ms is not None:
+        return f"ok, {metrics.latency_ms.p50:.2f} ms an inference"
+    decode = metrics.decode_tps if metrics is not None else None
     return "ok" if decode is None else f"ok, {decode.median:.1f} tok/s decode"

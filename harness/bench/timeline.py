@@ -39,7 +39,7 @@ from pathlib import Path
 from harness.bench.sensed import State, mean_known, states_of
 from harness.payload.probe_events import RunLog
 from harness.phone.thermal import Meaning
-from harness.runners.events import Generation
+from harness.runners.events import Generation, Inference
 from harness.store.schema import CurvePoint
 
 MOST_ROWS = 200_000
@@ -107,6 +107,30 @@ def timeline_of(run: RunLog, generations: Sequence[Generation], core_max_khz: Ma
         tokens.append(Token(one.index, one.kind, position, at_ns, took_ms, state))
     first = next((begun_ns for begun_ns, one in placed if one.kind == "timed"), None)
     return Timeline(tuple(tokens), tuple(states), first)
+
+
+def timeline_of_inferences(
+    run: RunLog, inferences: Sequence[Inference], core_max_khz: Mapping[int, int | None]
+) -> Timeline:
+    """Join inferences and samples: each counts as one token, which was there when its outputs were.
+
+    One whose moment or latency is not known, or lies outside the run, is none.
+    """
+    first_ns = run.start.mono_ns if run.start is not None else 0
+    last_ns = run.end.mono_ns if run.end is not None else 2**63
+    placed = [
+        (one.begun_ns, one, one.begun_ns + int(one.latency_ms * 1e6))
+        for one in inferences
+        if one.begun_ns is not None and first_ns <= one.begun_ns <= last_ns and 0 < one.latency_ms < _MOST_MS
+    ]
+    states = states_of(run, core_max_khz, (placed[0][0], max(end for _, _, end in placed)) if placed else None)
+    stamps = [state.at_ns for state in states]
+    tokens = []
+    for _, one, end_ns in placed:
+        place = bisect_right(stamps, end_ns)
+        tokens.append(Token(one.index, one.kind, 1, end_ns, one.latency_ms, states[place - 1] if place else None))
+    begun = next((begun_ns for begun_ns, one, _ in placed if one.kind == "timed"), None)
+    return Timeline(tuple(tokens), tuple(states), begun)
 
 
 def _moments(begun_ns: int, generation: Generation) -> Iterator[tuple[int, float]]:

@@ -33,5 +33,5 @@ def tool_output_is_believed(evidence: Evidence) -> Iterator[Objection]:
 
 def definition_of(evidence: Evidence) -> Iterator[Finding]:
     """Yield how the tool defines its figures, so that nobody compares them with others' unawares."""
-    if evidence.told.definition and evidence.timed:
+    if evidence.told.definition and evidence.measured:
         yield Finding(code="definition", severity="info", title=evidence.told.definition[:500])

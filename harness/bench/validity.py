@@ -21,6 +21,15 @@ from harness.bench.metrics import decode_tps, prefill_tps, speed
 from harness.bench.physics import IMPOSSIBLE_STEP_MS, beyond_physics, untold_time, wrong_times
 from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.steady import phone_was_steady
+from harness.bench.tensor_rules import (
+    inferences_were_run,
+    inferences_were_told,
+    latencies_agree,
+    latency_is_above_the_floor,
+    latency_is_possible,
+    outputs_match_reference,
+    outputs_vary,
+)
 from harness.bench.text_rules import output_is_language, output_matches_reference
 from harness.bench.tool_output import tool_output_is_believed
 from harness.core.reasons import Reason
@@ -36,7 +45,8 @@ _OPENCL_ERROR = re.compile(r"OpenCL (?:[\w ]+ )?error", re.IGNORECASE)
 
 def judge(evidence: Evidence) -> list[Objection]:
     """Return every objection, the one that decides first; empty when the figures may be believed."""
-    return [objection for rule in RULES for objection in rule(evidence)]
+    rules = TENSOR_RULES if evidence.cell.tensor else RULES
+    return [objection for rule in rules for objection in rule(evidence)]
 
 
 def runner_had_no_error(evidence: Evidence) -> Iterator[Objection]:
@@ -262,6 +272,29 @@ RULES: tuple[Rule, ...] = (
     memory_was_free,
     affinity_held,
     repeats_agree,
+)
+
+# What is particular about language models is replaced: what was said, how long it took, whether it is right.
+TENSOR_RULES: tuple[Rule, ...] = (
+    ended_by_itself,
+    account_is_complete,
+    tool_output_is_believed,
+    backend_was_used,
+    runner_had_no_error,
+    engine_reported_no_error,
+    inferences_were_told,
+    ran_as_asked,
+    caches_are_ours,
+    weights_were_loaded,
+    inferences_were_run,
+    latency_is_possible,
+    latency_is_above_the_floor,
+    outputs_vary,
+    outputs_match_reference,
+    phone_was_steady,
+    memory_was_free,
+    affinity_held,
+    latencies_agree,
 )
 
 

@@ -56,7 +56,8 @@ class Request:
 
     def config_on(self, member: FleetMember, cell: PlannedCell) -> CellConfig:
         """Return what is asked of the engine on a phone."""
-        return cell_config(cell, self.plan, member.facts.get("cpu_clusters") or ())
+        clusters = member.facts.get("cpu_clusters") or ()
+        return cell_config(cell, self.plan, clusters, model=self.models[cell.model])
 
     def cell_ids(self, member: FleetMember) -> list[str]:
         """Return the ids of a phone's cells, the most wanted first."""

@@ -43,8 +43,22 @@ def stored_weights(data: bytes) -> Weights:
         raise ValueError("a field lies beyond the end of the file") from None
 
 
-def _stored(data: bytes) -> Weights:
-    net = Table(data, number("<I", data, 0))
+def multiplied_weights(data: bytes) -> int:
+    """Return how many weights the model's layers multiply with in each run; 0 where parts of it may be left out.
+
+    Tables that are looked up are not among them, nor what lies in a weight file of its own.
+
+    Raises:
+        ValueError: the bytes are no MNN graph, or not all of one.
+    """
+    try:
+        net = Table(data, number("<I", data, 0))
+        return 0 if any(True for _ in net.tables(_SUBGRAPHS)) else _counted(net).total()
+    except struct.error:
+        raise ValueError("a field lies beyond the end of the file") from None
+
+
+def _counted(net: Table) -> Counter[Weights]:
     counted: Counter[Weights] = Counter()
     tables = list(net.tables(_OPS))
     for subgraph in net.tables(_SUBGRAPHS):
@@ -53,6 +67,12 @@ def _stored(data: bytes) -> Weights:
         op = read_op(table)
         if op.kind == CONVOLUTION and op.main is not None:
             counted.update(_convolution(op.main))
+    return counted
+
+
+def _stored(data: bytes) -> Weights:
+    net = Table(data, number("<I", data, 0))
+    counted = _counted(net)
     if any(described.slot(_QUANT_INFO) for described in net.tables(_EXTRA_TENSORS)):
         return Weights.CALIBRATED
     return counted.most_common(1)[0][0] if counted else Weights.FULL

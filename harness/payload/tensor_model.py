@@ -18,8 +18,8 @@ from harness.core.errors import ConfigError
 from harness.payload.convert_record import NAME, ConvertRecord, read_record
 from harness.payload.engine_needs import EngineNeed, graph_needs
 from harness.payload.folder import PayloadFolder, read_folder
-from harness.payload.mnn_graph import MnnGraph, read_graph
-from harness.payload.mnn_weights import Weights, stored_weights
+from harness.payload.mnn_graph import read_graph
+from harness.payload.mnn_weights import Weights, multiplied_weights, stored_weights
 from harness.payload.model_problem import Problem
 from harness.payload.tensor_inputs import Input
 
@@ -43,6 +43,7 @@ class TensorModel:
         sample_hashes: SHA-256 of each sample's file.
         graph_version: of MNN's converter that wrote it.
         needs: what it has that not every MNN knows.
+        multiplied: how many weights its layers multiply with in each inference; 0 where that is not known.
     """
 
     file: str
@@ -55,6 +56,7 @@ class TensorModel:
     sample_hashes: tuple[str, ...] = ()
     graph_version: str | None = None
     needs: tuple[EngineNeed, ...] = ()
+    multiplied: int = 0
 
     @property
     def path(self) -> Path:
@@ -90,13 +92,14 @@ def check_tensor_folder(path: Path) -> TensorCheck:
     record = read_record(file)
     if record is None:
         raise AssertionError("a model without a record is a problem")
-    graph, stored = _looked_at(file)
+    data = file.read_bytes()
+    graph = read_graph(data)
     only = [file.name, *([f"{file.name}.weight"] if graph.weight_end else [])]
     samples = _npz(path / SAMPLES)
     content = read_folder(path / SAMPLES, only=samples).files if samples else ()
     model = TensorModel(
         file=file.name,
-        weights=stored,
+        weights=stored_weights(data),
         source=str(record.value["source"]["sha256"]),
         inputs=tuple(_inputs(record)),
         folder=path,
@@ -105,13 +108,9 @@ def check_tensor_folder(path: Path) -> TensorCheck:
         sample_hashes=tuple(one.sha256 for one in content),
         graph_version=graph.version,
         needs=tuple(graph_needs(graph)),
+        multiplied=multiplied_weights(data),
     )
     return TensorCheck(path, (), model, read_folder(path, only=only))
-
-
-def _looked_at(file: Path) -> tuple[MnnGraph, Weights]:
-    data = file.read_bytes()
-    return read_graph(data), stored_weights(data)
 
 
 def _problems(path: Path) -> Iterator[Problem]:

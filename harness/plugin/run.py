@@ -160,8 +160,8 @@ def cell_ids(request: Request, phone_id: str, target: Target, clusters: Iterable
 
 
 def _cell_id(request: Request, phone_id: str, bundle: Bundle, clusters: Iterable[Any], cell: PlannedCell) -> str:
-    config = cell_config(cell, request.plan, clusters)
-    return cell_id_of(phone_id, request.models[cell.model], bundle, config)
+    model = request.models[cell.model]
+    return cell_id_of(phone_id, model, bundle, cell_config(cell, request.plan, clusters, model=model))
 
 
 def bind_cells(request: Request, phones: Sequence[ConnectedPhone]) -> tuple[BoundCell, ...]:

@@ -71,6 +71,9 @@ def speed_chart(records: Sequence[CellRecord]) -> Chart:
     ok = [record for record in records if record.verdict is Verdict.OK]
     if not ok:
         return Chart(None, (), f"There is no chart: none of {plural(len(records), 'cell')} is ok.")
+    ok = [record for record in ok if record.metrics is not None and record.metrics.decode_tps is not None]
+    if not ok:
+        return Chart(None, (), "There is no chart of decode speed: no cell generated text.")
     frame = cells_frame(ok)
     labels = phone_labels(records)
     varying = [name for name, _ in _DIMENSIONS if name == _ALWAYS or frame[name].nunique(dropna=False) > 1]

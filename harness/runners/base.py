@@ -14,11 +14,13 @@ from harness.core.reasons import Reason
 from harness.payload.bundle import Bundle
 from harness.payload.models import ModelFolder
 from harness.payload.probe_events import RunLog
+from harness.payload.tensor_case import TensorCase
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
 from harness.runners.events import RunnerLog
 
 MAIN = "main"
+INPUTS = "inputs"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class PromptText:
 class Order:
     """One cell on one phone. All folders are paths on the phone; ``prompt`` is there for runners that need it.
 
-    ``files`` are those of the bundle that the phone got, below ``bundle_dir``.
+    ``files`` are those of the bundle that the phone got, below ``bundle_dir``; ``tensors`` is what a tensor cell feeds.
     """
 
     bundle: Bundle
@@ -52,6 +54,7 @@ class Order:
     plan: Plan
     prompt: PromptText | None = None
     files: frozenset[str] = frozenset()
+    tensors: TensorCase | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,16 @@ class Runner(Protocol):
         ``logs`` is what the engine wrote into the phone's log in each, as builds with MNN_USE_LOGCAT do.
         """
         ...
+
+
+def inputs_dir(work_dir: str) -> str:
+    """Return the folder of a tensor cell's inputs; see :meth:`~harness.payload.tensor_case.TensorCase.files`."""
+    return f"{work_dir}/{INPUTS}"
+
+
+def outputs_dir(work_dir: str) -> str:
+    """Return the folder in which a tensor cell's outputs lie after its run."""
+    return f"{work_dir}/outputs"
 
 
 def step_dir(work_dir: str, step: Step) -> str:

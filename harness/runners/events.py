@@ -119,6 +119,11 @@ class Inference(_Event):
     begun_ns: int | None = None
     rss_bytes: int | None = Field(None, ge=0)
 
+    @property
+    def claimed_ms(self) -> Milliseconds:
+        """How long it took by what is told of it."""
+        return self.latency_ms
+
 
 class TensorFile(_Event):
     """An output of one sample's check run, written raw and little-endian to ``file`` below the folder of outputs.

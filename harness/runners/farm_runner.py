@@ -7,13 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.core.errors import HarnessError
 from harness.core.ids import content_id
 from harness.core.reasons import Reason
 from harness.payload.bundle import Bundle
 from harness.payload.probe_events import RunLog
 from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Plan
-from harness.runners.base import MAIN, Order, Step, library_env
+from harness.runners.base import INPUTS, MAIN, Order, Step, inputs_dir, library_env, outputs_dir
 from harness.runners.events import RunnerLog, parse_runner_output
 
 # The text from which prompts of an exact token count are cut: plain sentences, so that tokens are of usual length.
@@ -40,12 +41,17 @@ class FarmRunner:
     no_cold_start = ""
 
     def cannot(self, bundle: Bundle, cell: PlannedCell, plan: Plan) -> tuple[Reason, str] | None:
-        """It measures every cell."""
+        """It measures every cell; the synthetic engine has no model to run."""
+        if cell.tensor and bundle.manifest.engine != "MNN":
+            return Reason.BUNDLE_MISMATCH, f"the {bundle.manifest.engine} engine runs no model"
         return None
 
     def steps(self, order: Order) -> tuple[Step, ...]:
         """Return its one run."""
         bundle, cell, plan = order.bundle, order.cell, order.plan
+        if order.tensors is not None:
+            given = {f"{INPUTS}/{name}": content for name, content in order.tensors.files().items()}
+            return (Step(MAIN, tensor_command(order), given, env=library_env(order)),)
         argv = build_command(bundle, order.bundle_dir, order.model_dir, order.work_dir, cell, plan)
         files = {ASK_FILE: ask_file(plan)} if cell.leads and plan.golden.ask else {}
         return (Step(MAIN, argv, files, env=library_env(order)),)
@@ -53,6 +59,20 @@ class FarmRunner:
     def read(self, order: Order, runs: Mapping[str, RunLog], logs: Mapping[str, bytes] | None = None) -> RunnerLog:
         """Return its events."""
         return parse_runner_output(runs[MAIN].stdout)
+
+
+def tensor_command(order: Order) -> tuple[str, ...]:
+    """Return the command that runs a tensor cell on the phone."""
+    bundle, cell, plan, model = order.bundle, order.cell, order.plan, order.model.tensor
+    if model is None:
+        raise HarnessError(f"{order.model.name} is a language model")
+    program = f"{order.bundle_dir}/{bundle.program}"
+    argv = ["python3", program] if bundle.manifest.needs_python_mnn else [program]
+    argv += ["--tensor", f"{order.model_dir}/{model.file}", "--inputs", inputs_dir(order.work_dir)]
+    argv += ["--outputs", outputs_dir(order.work_dir), "--backend", cell.backend, "--threads", str(cell.threads)]
+    argv += ["--precision", cell.precision, "--memory", cell.memory]
+    argv += ["--warmups", str(plan.warmups), "--repeats", str(plan.repeats), "--require-backend"]
+    return (*argv, "--work-dir", order.work_dir)
 
 
 def build_command(

@@ -44,6 +44,8 @@ class LlmBench:
 
     def cannot(self, bundle: Bundle, cell: PlannedCell, plan: Plan) -> tuple[Reason, str] | None:
         """It measures burst cells on the CPU and OpenCL, where another program of the bundle shows the text."""
+        if cell.tensor:
+            return Reason.BUNDLE_MISMATCH, "llm_bench runs language models only: use farm_runner"
         if cell.backend == "vulkan":
             return Reason.BACKEND_NOT_BUILT, "llm_bench takes no Vulkan: use llm_demo or farm_runner"
         if plan.duration_s is not None:

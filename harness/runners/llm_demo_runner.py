@@ -49,6 +49,8 @@ class LlmDemo:
 
     def cannot(self, bundle: Bundle, cell: PlannedCell, plan: Plan) -> tuple[Reason, str] | None:
         """It measures burst cells without a history, and takes questions of one line."""
+        if cell.tensor:
+            return Reason.BUNDLE_MISMATCH, "llm_demo runs language models only: use farm_runner"
         if plan.duration_s is not None:
             return Reason.BAD_PLAN, "llm_demo generates a fixed number of times: use farm_runner for a sustained plan"
         if cell.context_tokens:
