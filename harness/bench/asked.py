@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.bench.engine_log import BACKEND_CODES
 from harness.runners.lines import Line
+from harness.runners.mnn_tools import BACKEND_CODES
 
 # "benchmark" alone is a word of people's.
 _TOOLS = (

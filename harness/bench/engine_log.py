@@ -11,20 +11,7 @@ import re
 from dataclasses import dataclass
 
 from harness.runners.lines import split_prefix
-
-# MNNForwardType; 4 takes whatever the phone has, 13 is the CPU's fp16 extension.
-BACKEND_CODES = {
-    0: "cpu",
-    1: "metal",
-    2: "cuda",
-    3: "opencl",
-    4: "auto",
-    5: "nnapi",
-    6: "opengl",
-    7: "vulkan",
-    10: "hexagon",
-    13: "cpu",
-}
+from harness.runners.mnn_tools import BACKEND_CODES
 
 _FALLBACK = re.compile(
     rb"Can(?:'|\xe2\x80\x99)t Find type=\d+ backend(?:, use (?P<used>\d+) instead)?"

@@ -13,6 +13,20 @@ from dataclasses import dataclass
 
 from harness.runners.lines import Line
 
+#: MNNForwardType; 4 takes whatever the phone has, 13 is the CPU's fp16 extension.
+BACKEND_CODES = {
+    0: "cpu",
+    1: "metal",
+    2: "cuda",
+    3: "opencl",
+    4: "auto",
+    5: "nnapi",
+    6: "opengl",
+    7: "vulkan",
+    10: "hexagon",
+    13: "cpu",
+}
+
 _N = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)"
 _AVERAGE = re.compile(
     rf"Avg=\s*(?P<avg>{_N}) ms,(?: OpSum =\s*{_N} ms)?,?\s*min=\s*(?P<min>{_N}) ms, max=\s*(?P<max>{_N}) ms\s*"
