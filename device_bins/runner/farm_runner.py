@@ -891,7 +891,7 @@ class AsSession:
         return self.mnn.Tensor_DimensionType_Tensorflow if nhwc else self.mnn.Tensor_DimensionType_Caffe
 
     def run(self) -> dict[str, Any]:
-        """Run it once, inputs in and outputs out.
+        """Run it once, inputs in and outputs out; :meth:`array` makes an array of each.
 
         Raises:
             StageError: the engine failed.
@@ -907,8 +907,12 @@ class AsSession:
             host = self.mnn.Tensor(tensor, self.layout(tensor))
             if not tensor.copyToHostTensor(host):
                 raise StageError("output", f"the engine does not hand out output {name}")
-            made[name] = host.getNumpyData()
+            made[name] = host
         return made
+
+    def array(self, host: Any) -> Any:
+        """Return an output as an array of its own: the engine's lies in memory that goes with ``host``."""
+        return host.getNumpyData().copy()
 
     def proof(self, options: argparse.Namespace, work_dir: Path, output: EngineOutput) -> dict[str, Any]:
         """Return which backend the session runs on, in the engine's own words."""
@@ -961,6 +965,10 @@ class AsModule:
             self.outputs[number]: np.zeros(var.shape, np.float32) if 0 in var.shape else np.array(var.read())
             for number, var in enumerate(plain)
         }
+
+    def array(self, made: Any) -> Any:
+        """Return an output as an array, which it is already."""
+        return made
 
     def variable(self, wanted: Any, array: Any) -> Any:
         """Return an input as the engine's variable, in the layout that the model takes."""
@@ -1057,7 +1065,8 @@ def run_tensors(mnn: Any, options: argparse.Namespace, events: Events, output: E
             rss_bytes=rss_bytes(),
         )
         if kind == "check":
-            write_outputs(options.outputs, sample.name, made, events)
+            arrays = {name: model.array(one) for name, one in made.items()}
+            write_outputs(options.outputs, sample.name, arrays, events)
 
 
 def write_outputs(folder: Path, sample: str, made: dict[str, Any], events: Events) -> None:

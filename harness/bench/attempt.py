@@ -33,8 +33,8 @@ from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
 from harness.bench.sustained import SustainedProgress, interval_ms
 from harness.bench.target import target_of
-from harness.bench.tensor_compare import TensorResult, demand_of
-from harness.bench.tensor_pull import Pulled, pull_outputs
+from harness.bench.tensor_attempt import bring_outputs, held_to_reference, with_tensors
+from harness.bench.tensor_pull import Pulled
 from harness.bench.tensor_record import tensor_findings
 from harness.bench.tensor_rules import latency_is_above_the_floor
 from harness.bench.text_rules import text_findings
@@ -49,7 +49,6 @@ from harness.core.transport import checked
 from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
-from harness.payload.tensor_case import case_of
 from harness.phone.battery import Battery
 from harness.phone.charge import read_battery
 from harness.phone.thermal import Meaning, trip_limits
@@ -57,7 +56,7 @@ from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.golden import golden_allowance_s
 from harness.plan.matrix import PlannedCell, questions_of
 from harness.plan.model import Cool, Plan
-from harness.runners.base import MAIN, Order, Step, outputs_dir, step_dir
+from harness.runners.base import MAIN, Order, Step, step_dir
 from harness.runners.prompt_text import prompt_text
 from harness.runners.registry import runner_of
 
@@ -159,7 +158,7 @@ class Attempt:
             cooled = wait_until_cool(self._phone.probe, session.cool, session.say)
             if cooled.note:
                 account.note("cool_down", cooled.note)
-            order = self._with_tensors(order)
+            order = with_tensors(order, self._plan, session.say)
             account.ran = Ran(order)
             facts = self._phone.facts
             limits = limits_of(account.cell, account.model, facts, session.bandwidth())
@@ -169,12 +168,11 @@ class Attempt:
             status_before = self._status()
             self._run_on_phone(order, limits)
             run = self._runs[MAIN]
-            told = runner_of(order.bundle).read(order, self._runs)
             evidence = Evidence(
                 cell=account.cell,
                 plan=self._plan,
                 run=run,
-                told=told,
+                told=runner_of(order.bundle).read(order, self._runs),
                 weight_bytes=account.model.weight_bytes,
                 ram_bytes=facts.ram_bytes,
                 started_hot=cooled.hot,
@@ -186,7 +184,7 @@ class Attempt:
                 core_max_khz=facts.core_max_khz,
                 status_before=status_before,
                 status_after=self._status(),
-                tensors=self._compared(order),
+                tensors=held_to_reference(order, self._pulled, self._plan),
                 multiplied_weights=order.tensors.multiplied if order.tensors is not None else 0,
                 beside=tuple(one for name, one in self._runs.items() if name != MAIN),
             )
@@ -237,37 +235,18 @@ class Attempt:
             prompt=prompt,
         )
 
-    def _with_tensors(self, order: Order) -> Order:
-        """Return the order with what a tensor cell feeds and expects. Its reference may have to be computed here."""
-        model, asked = order.model.tensor, self._plan.tensor
-        if not order.cell.tensor or model is None:
-            return order
-        say = self._session.say
-        case = case_of(model, order.model.folder.hash, asked.samples, asked.seed, say)
-        return replace(order, tensors=case)
-
-    def _compared(self, order: Order) -> TensorResult | None:
-        """Return what a tensor cell's outputs are against the reference, where its run ended well."""
-        if order.tensors is None or self._pulled is None:
-            return None
-        demand = demand_of(order.cell, order.tensors.weights, self._plan.tensor.tolerance)
-        return TensorResult(order.tensors, self._pulled, demand)
-
-    def _pull(self, order: Order) -> None:
-        """Bring a tensor cell's outputs, where its runs ended well. A phone that was lost just now is waited for."""
+    def _bring_outputs(self, order: Order) -> None:
+        """Bring what the runs wrote, where they ended well and there is something to bring."""
         if order.tensors is None or not all(ended_well(run) for run in self._runs.values()):
             return
-        session = self._session
-        told = runner_of(order.bundle).read(order, self._runs).outputs
-        session.say(f"bringing the outputs of {self._account.cell.model} {self._account.cell.label}")
-        folder = outputs_dir(order.work_dir)
-        try:
-            self._pulled = pull_outputs(self._phone.transport, folder, told, order.tensors)
-        except PhoneError as error:
-            if not worth_a_climb(error):
-                raise
-            session.came_back(session.ladder.climb(error), self._account)
-            self._pulled = pull_outputs(self._phone.transport, folder, told, order.tensors)
+        account, session = self._account, self._session
+        session.say(f"bringing the outputs of {account.cell.model} {account.cell.label}")
+
+        def come_back(error: PhoneError) -> None:
+            session.came_back(session.ladder.climb(error), account)
+
+        told = runner_of(order.bundle).read(order, self._runs)
+        self._pulled = bring_outputs(order, told, self._phone.transport, come_back)
 
     def _reference(self, order: Order) -> Found:
         """Return what the same model says to the same prompt on this computer."""
@@ -296,7 +275,7 @@ class Attempt:
             make_step_dir(self._phone.transport, order, step)
             session.say(f"running {account.cell.model} {account.cell.label}: {step.name}")
             self._follow(order, step, self._spec(order, step, limits))
-        self._pull(order)
+        self._bring_outputs(order)
         self._remove(order.work_dir)
 
     def _spec(self, order: Order, step: Step, limits: Limits) -> RunSpec:
