@@ -51,6 +51,8 @@ _MIXED = re.compile(
     rb"beyond cl_image creat\w* size|not support interp\w* type:? ?\d+, fallback to cpu|QNN \w+ .*error fallback"
 )
 _MISSING = re.compile(rb"no creator for (?P<code>\d+)")
+# Its library is there, and the phone's driver is not, or is of no use.
+_NO_DRIVER = re.compile(rb"OpenCL init error, fallback")
 # Only a GPU's runtime has compiled kernels to write down.
 _COMPILED = re.compile(rb"Update cache to \S+, (?:from )?size")
 # MNN tries to open its caches first and says so when there are none yet: no error. The whole line, so that an error
@@ -126,6 +128,12 @@ def find_missing_backend(log: bytes) -> FallbackMark | None:
         if match is not None:
             return FallbackMark(BACKEND_CODES.get(int(match["code"]), f"type {int(match['code'])}"), _plain(line))
     return None
+
+
+def find_missing_driver(log: bytes) -> str | None:
+    """Return the line that says that a backend is built in and finds no driver on the phone that it can use."""
+    found = _lines(_NO_DRIVER, log)
+    return found[0] if found else None
 
 
 def find_compiled(log: bytes) -> str | None:

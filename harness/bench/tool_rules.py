@@ -18,6 +18,7 @@ from harness.bench.engine_log import (
     find_link_errors,
     find_load_errors,
     find_missing_backend,
+    find_missing_driver,
 )
 from harness.bench.evidence import Objection
 from harness.bench.figures import Figure
@@ -87,10 +88,14 @@ def program_ended_well(scene: Scene) -> Objection | None:
 
 
 def backend_is_there(scene: Scene) -> Objection | None:
-    """The process has the backend that was asked for, so that anything ran at all."""
+    """The process has the backend that was asked for and a driver for it, so that anything ran at all."""
     missing = find_missing_backend(scene.log)
     if missing is None:
         return None
+    driver = find_missing_driver(scene.log)
+    if driver is not None:
+        detail = f"nothing ran: {missing.used} found no driver on the phone that it can use"
+        return Objection(Reason.BACKEND_MISSING_ON_PHONE, detail, driver)
     detail = f"nothing ran: these binaries have no {missing.used} (not built in, or its own library was not loaded)"
     return Objection(Reason.BACKEND_NOT_BUILT, detail, missing.line)
 

@@ -41,6 +41,8 @@ EXPECTED: dict[str, tuple[str, list[str | None]]] = {
     "MNNV2Basic_opencl_missing": (NOT_BUILT, []),
     "MNNV2Basic_vulkan_missing": (NOT_BUILT, []),
     "MNNV2Basic_unknown_backend": (NOT_BUILT, []),
+    # OpenCL's library was loaded, and there is no driver.
+    "MNNV2Basic_opencl_no_driver": ("unsupported backend_missing_on_phone", []),
     "MNNV2Basic_killed": (CRASHED, []),
     "ModuleBasic_fp32": (OK, [None]),
     "ModuleBasic_int8_low": (OK, [None]),
@@ -61,6 +63,7 @@ EXPECTED: dict[str, tuple[str, list[str | None]]] = {
     "ModuleBasic_unsupported_op": (ENGINE_ERROR, []),
     # It does not look whether it was given a runtime, and what it had printed is lost.
     "ModuleBasic_opencl_missing": (CRASHED, []),
+    "ModuleBasic_opencl_no_driver": (CRASHED, []),
     "ModuleBasic_vulkan_missing": (CRASHED, []),
     "ModuleBasic_unknown_backend": (CRASHED, []),
     "ModuleBasic_killed": (CRASHED, []),
@@ -69,6 +72,7 @@ EXPECTED: dict[str, tuple[str, list[str | None]]] = {
     "benchmark_random_weights": (OK, [None]),
     # It takes the CPU where the backend is missing, and its own table says OpenCL.
     "benchmark_opencl_missing": ("rejected backend_fallback", ["backend_fallback"]),
+    "benchmark_opencl_no_driver": ("rejected backend_fallback", ["backend_fallback"]),
     "benchmark_vulkan_missing": ("rejected backend_fallback", ["backend_fallback"]),
     "benchmark_unknown_backend": ("rejected backend_fallback", ["backend_fallback"]),
     "benchmark_zero_loops": (WRONG_USE, ["bad_plan"]),
