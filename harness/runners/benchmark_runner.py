@@ -23,6 +23,7 @@ from harness.runners.mnn_tensor_steps import (
     FORWARD,
     LEVELS,
     cannot_tensor,
+    check_session,
     check_step,
     model_path,
     outputs_folder,
@@ -105,6 +106,7 @@ def _links(order: Order) -> dict[str, str]:
         ConfigError: it cannot run such a model.
     """
     _, model = tensors_of(order)
+    check_session(model, "benchmark")
     apart = any(file.path == f"{model.file}.weight" for file in order.model.folder.files)
     open_shape = any(extent < 0 for one in model.inputs for extent in one.shape)
     for wrong, what in (

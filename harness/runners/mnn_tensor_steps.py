@@ -63,10 +63,24 @@ def outputs_of(case: TensorCase) -> tuple[str, ...]:
 def cannot_tensor(cell: PlannedCell, plan: Plan, tool: str) -> tuple[Reason, str] | None:
     """Return why none of the tools can run a cell."""
     if not cell.tensor:
-        return Reason.BAD_PLAN, f"{tool} runs models that are no language models: take a plan of kind tensor"
+        return Reason.BUNDLE_MISMATCH, f"{tool} runs models that are no language models: take a plan of kind tensor"
     if cell.engine:
         return Reason.BAD_PLAN, f"{tool} takes no engine keys ({', '.join(sorted(cell.engine))}): use farm_runner"
     return None
+
+
+def check_session(model: TensorModel, tool: str) -> None:
+    """Refuse a model that a tool cannot run since it goes by MNN's sessions.
+
+    Raises:
+        ConfigError: only MNN's Module API can run it.
+    """
+    if not model.by_session:
+        raise ConfigError(
+            f"{tool} cannot run a model that only MNN's Module API can run",
+            remedy="use modulebasic or farm_runner",
+            reason=Reason.BAD_PLAN,
+        )
 
 
 def timed_step(order: Order, runner: RunnerName) -> Step:
@@ -126,7 +140,8 @@ def program_path(order: Order, runner: RunnerName) -> str:
 
 def _mnnv2basic(order: Order, sample: int, loops: int) -> Run:
     """It takes ``input_0.txt`` from beside the program, and writes outputs there: so a link to it stands here."""
-    case, _ = tensors_of(order)
+    case, model = tensors_of(order)
+    check_session(model, "MNNV2Basic")
     if len(case.inputs[sample]) != 1:
         raise ConfigError(
             f"MNNV2Basic feeds one input and leaves the model's other {len(case.inputs[sample]) - 1} at zero",

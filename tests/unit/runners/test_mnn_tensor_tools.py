@@ -61,16 +61,18 @@ def order(
     outputs: tuple[str, ...] = ("y",),
     files: tuple[str, ...] = ("net.mnn",),
     open_shape: bool = False,
+    by_session: bool = True,
     **over: Any,
 ) -> Order:
     values = {"kind": "tensor", "models": ["net"], "backends": ["cpu"], "threads": [2], "precision": ["high"]}
     plan = Plan.model_validate({**values, "memory": ["normal"], "warmups": 3, "repeats": 2, **over})
     takes = tuple(Input(name, (1, -1 if open_shape else 2), np.dtype(np.float32)) for name in inputs[0])
+    tensor = TensorModel("net.mnn", Weights.FULL, "0", takes, Path(), by_session=by_session)
     content = PayloadFolder(Path(), tuple(PayloadFile(name, 1, "m", False) for name in files))
     return Order(
         bundle=bundle(runner, *others),
         bundle_dir="/b",
-        model=ModelFolder("net", content, 100, 32, tensor=TensorModel("net.mnn", Weights.FULL, "0", takes, Path())),
+        model=ModelFolder("net", content, 100, 32, tensor=tensor),
         model_dir="/m",
         work_dir="/w",
         cell=cells_of(plan)[0],
@@ -193,6 +195,11 @@ def test_benchmark_has_a_link_for_each_repeat_and_the_outputs_of_another() -> No
             "weights lie in a file of their own",
         ),
         (lambda: order("benchmark", "modulebasic", open_shape=True), "with open dimensions"),
+        (
+            lambda: order("benchmark", "modulebasic", by_session=False),
+            "benchmark cannot run a model that only MNN's Module",
+        ),
+        (lambda: order("mnnv2basic", by_session=False), "MNNV2Basic cannot run a model that only MNN's Module"),
     ],
 )
 def test_what_a_tool_cannot_be_fed_is_refused(of: Callable[[], Order], says: str) -> None:
@@ -223,7 +230,7 @@ def test_language_models_are_not_theirs(tools: ModuleType, runner: str) -> None:
     plan = tools.plan(memory=["normal"])
     got = RUNNERS[runner].cannot(bundle(runner, "modulebasic"), cells_of(plan)[0], plan)  # type: ignore[index]
     assert got is not None
-    assert (got[0], "no language models" in got[1]) == (Reason.BAD_PLAN, True)
+    assert (got[0], "no language models" in got[1]) == (Reason.BUNDLE_MISMATCH, True)
 
 
 def test_each_process_of_mnnv2basic_is_a_sample(tools: ModuleType) -> None:
