@@ -46,7 +46,8 @@ def stored_weights(data: bytes) -> Weights:
 def multiplied_weights(data: bytes) -> int:
     """Return how many weights the model's layers multiply with in each run; 0 where parts of it may be left out.
 
-    Tables that are looked up are not among them, nor what lies in a weight file of its own.
+    Tables that are looked up are not among them, nor what lies in a weight file of its own. Of weights in 8 or 4 bits
+    some hundred more are counted a layer: what says how to read them lies with them.
 
     Raises:
         ValueError: the bytes are no MNN graph, or not all of one.

@@ -88,7 +88,7 @@ def check_tensor_folder(path: Path) -> TensorCheck:
     """Look at a folder; what is wrong with it is in ``problems``."""
     path = path.resolve()
     found = list(_problems(path))
-    if found:
+    if any(not problem.warning for problem in found):
         return TensorCheck(path, tuple(found))
     file = next(path.glob("*.mnn"))
     record = read_record(file)
@@ -113,7 +113,7 @@ def check_tensor_folder(path: Path) -> TensorCheck:
         multiplied=multiplied_weights(data),
         by_session=record.api != "module",
     )
-    return TensorCheck(path, (), model, read_folder(path, only=only))
+    return TensorCheck(path, tuple(found), model, read_folder(path, only=only))
 
 
 def _problems(path: Path) -> Iterator[Problem]:
