@@ -1,12 +1,14 @@
 """``benchmark`` as a runner: a folder with a link to the model for each repeat, so that each row is a sample.
 
-It feeds nothing and shows nothing. So that its figures have their proof, ``ModuleBasic`` or ``MNNV2Basic`` of the same
-bundle is run beside it, on every sample.
+It feeds nothing and shows nothing. So that its figures have their proof, ``ModuleBasic``, ``MNNV2Basic`` or
+``farm_runner`` of the same bundle is run beside it, on every sample.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from harness.core.errors import ConfigError, HarnessError
 from harness.core.reasons import Reason
@@ -15,10 +17,12 @@ from harness.payload.bundle_manifest import RunnerName
 from harness.payload.probe_events import RunLog
 from harness.plan.matrix import PlannedCell
 from harness.plan.model import Plan
-from harness.runners.base import MAIN, Order, Step, library_env
-from harness.runners.events import End, Inference, RunnerError, RunnerLog
+from harness.runners.base import MAIN, Order, Step, library_env, outputs_dir, step_dir
+from harness.runners.events import End, Inference, RunnerError, RunnerLog, parse_runner_output
+from harness.runners.farm_runner import FarmRunner
+from harness.runners.lines import Line
 from harness.runners.mnn_tensor_log import Process, read_processes
-from harness.runners.mnn_tensor_runner import read_shown
+from harness.runners.mnn_tensor_runner import Shown, read_shown
 from harness.runners.mnn_tensor_steps import (
     FORWARD,
     LEVELS,
@@ -31,14 +35,16 @@ from harness.runners.mnn_tensor_steps import (
     tensors_of,
 )
 from harness.runners.own_model import program_of
-from harness.runners.tool_log import as_log, hello_of, lines_of, load_of
+from harness.runners.tool_log import as_log, hello_of, lines_of, load_of, step_failed, words_of
 
 _FOLDER = "models"
-_SHOWING: tuple[RunnerName, ...] = ("modulebasic", "mnnv2basic")
+# The last one, since those of older bundles run no such models.
+_SHOWING: tuple[RunnerName, ...] = ("modulebasic", "mnnv2basic", "farm_runner")
+_CHECK = "check"
 _DEFINITION = (
     "latency: an input handed over (not the sample's), run, output fetched; each time is of a load of its own, by a "
     "clock of whole microseconds, after the plan's warm-ups; power=high; how long it loads is not told; the outputs "
-    "are of another program of the same build, from text of six digits"
+    "are of another program of the same build"
 )
 
 
@@ -63,6 +69,8 @@ class Benchmark:
         """Return the run of all rows, then one that shows outputs for each sample."""
         shower, samples = _shower_of(order), range(len(tensors_of(order)[0].samples))
         main = Step(MAIN, _command(order), outputs_folder(order), _links(order), library_env(order), speaks=False)
+        if shower == "farm_runner":
+            return main, _farm_runner_step(order)
         return main, *(check_step(order, shower, sample) for sample in samples)
 
     def read(self, order: Order, runs: Mapping[str, RunLog], logs: Mapping[str, bytes] | None = None) -> RunnerLog:
@@ -74,7 +82,11 @@ class Benchmark:
         times = [time for process in processes for time in process.times_ms]
         unread = tuple(line for process in processes for line in process.unread)
         errors = tuple(_mismatches(order, processes))
-        shown = read_shown(order, _shower_of(order), samples, runs, logs)
+        shower = _shower_of(order)
+        if shower == "farm_runner":
+            shown = _of_farm_runner(runs.get(_CHECK))
+        else:
+            shown = read_shown(order, shower, samples, runs, logs)
         whole = len(times) == order.plan.repeats and not errors and not unread
         return RunnerLog(
             hello=hello_of(order, "benchmark", run, logs.get(MAIN, b"")),
@@ -136,6 +148,27 @@ def _shower_of(order: Order) -> RunnerName:
     if shower is None:
         raise HarnessError(f"bundle {order.bundle.manifest.name} shows no outputs, and was not refused")
     return shower
+
+
+def _farm_runner_step(order: Order) -> Step:
+    """Return a run of our runner that times nothing, and writes its outputs where they are looked for."""
+    step = Step(_CHECK, ())
+    folder = step_dir(order.work_dir, step)
+    nothing = order.plan.model_copy(update={"warmups": 0, "repeats": 0})
+    ours = replace(order, bundle=order.bundle.with_runner("farm_runner"), work_dir=folder, plan=nothing)
+    [alone] = FarmRunner().steps(ours)
+    links = {posixpath.basename(outputs_dir(folder)): outputs_dir(order.work_dir)}
+    return Step(_CHECK, alone.argv, alone.files, links, library_env(order))
+
+
+def _of_farm_runner(run: RunLog | None) -> Shown:
+    """Return what our runner showed."""
+    failed = tuple(step_failed(_CHECK, run, "the outputs"))
+    if run is None:
+        return Shown(errors=failed)
+    told = parse_runner_output(run.stdout)
+    said = (*told.junk, *run.stderr.decode("utf-8", "replace").splitlines())
+    return Shown(told.outputs, told.errors or failed, words_of({_CHECK: tuple(map(Line, said))}))
 
 
 def _mismatches(order: Order, processes: Sequence[Process]) -> Iterator[RunnerError]:

@@ -182,6 +182,24 @@ def test_benchmark_has_a_link_for_each_repeat_and_the_outputs_of_another() -> No
     assert other.argv[0] == "./MNNV2Basic.out"
 
 
+def test_our_runner_shows_the_outputs_of_benchmark_where_no_other_does(tools: ModuleType) -> None:
+    of = order("benchmark", "farm_runner")
+    main, check = RUNNERS["benchmark"].steps(of)
+    assert (main.name, check.name) == (MAIN, "check")
+    argv = " ".join(check.argv)
+    assert argv.startswith("/b/farm_runner --tensor /m/net.mnn --inputs /w/check/inputs --outputs /w/check/outputs ")
+    assert "--warmups 0 --repeats 0" in argv
+    assert check.links == {"outputs": "/w/outputs"}
+    assert "inputs/index.json" in check.files
+    told = {"event": "output", "sample": "000000", "name": "y", "dtype": "float32", "shape": [1, 2], "file": "0.bin"}
+    log = read(tools, of, benchmark(2.5, 2.5), json.dumps(told) + "\n")
+    assert [(one.file, one.dtype) for one in log.outputs] == [("0.bin", "float32")]
+    assert (log.errors, log.end is not None) == ((), True)
+    failed = read(tools, of, benchmark(2.5, 2.5), check=tools.run([(9.0, b"")], exit_code=2, stderr=b"unknown option"))
+    assert "the run that shows the outputs ended badly (exit, exit code 2): unknown option" in failed.errors[0].message
+    assert failed.end is None
+
+
 @pytest.mark.parametrize(
     ("of", "says"),
     [
