@@ -82,7 +82,7 @@ def models_fetch(
 
 @app.command("import", epilog="Example: mnn-farm models import ~/models/qwen3-0.6b --name qwen3")
 def models_import(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model folder, with config.json in it.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model folder, exported or converted.")],
     name: Annotated[str | None, typer.Option("--name", help="What to call it (default: as the folder).")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Let it take the place of one of that name.")] = False,
     in_place: Annotated[bool, typer.Option("--in-place", help="Copy nothing: pin it where it lies, as it is.")] = False,

@@ -59,9 +59,13 @@ class Reason(Enum):
     # rejected, product
     BACKEND_FALLBACK = _Facts(Verdict.REJECTED, Fault.PRODUCT, "the engine ran another backend than asked")
     BACKEND_UNPROVEN = _Facts(Verdict.REJECTED, Fault.PRODUCT, "nothing proves which backend ran")
-    OUTPUT_WRONG = _Facts(Verdict.REJECTED, Fault.PRODUCT, "the text differs from the reference")
-    OUTPUT_DEGENERATE = _Facts(Verdict.REJECTED, Fault.PRODUCT, "the text is empty or repeats itself")
-    TOKEN_COUNT_SHORT = _Facts(Verdict.REJECTED, Fault.PRODUCT, "fewer tokens came out than were asked for")
+    OUTPUT_WRONG = _Facts(Verdict.REJECTED, Fault.PRODUCT, "the text, or an output, differs from the reference")
+    OUTPUT_DEGENERATE = _Facts(
+        Verdict.REJECTED, Fault.PRODUCT, "the text is empty or repeats itself, or an output is one number"
+    )
+    TOKEN_COUNT_SHORT = _Facts(
+        Verdict.REJECTED, Fault.PRODUCT, "fewer tokens or inferences came out than were asked for"
+    )
     IMPLAUSIBLE_SPEED = _Facts(Verdict.REJECTED, Fault.PRODUCT, "the speed is not physically possible")
     # rejected, infra
     NOISY = _Facts(Verdict.REJECTED, Fault.INFRA, "the repeats differ too much, or threads left their cores")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,9 +132,11 @@ def read_model(path: Path) -> ModelFolder:
 def read_tensor_model(path: Path) -> ModelFolder:
     """Check and hash a folder of ``mnn-farm models convert``, of which a phone gets the model alone.
 
+    All of it is compared with its pin, if it has one.
+
     Raises:
         ModelIncompleteError: the model is cut off, or not the one that its record tells of, or a sample does not fit.
-        ConfigError: it is no folder, holds a language model, or cannot be read.
+        ConfigError: it is no folder, holds a language model, cannot be read, or is not as it was pinned.
     """
     from harness.payload.tensor_model import check_tensor_folder
 
@@ -146,10 +148,22 @@ def read_tensor_model(path: Path) -> ModelFolder:
         )
     check = check_tensor_folder(folder)
     _refuse(check.path, [problem for problem in check.problems if not problem.warning])
-    model = _tensor_model_of(check)
+    pin = read_pin(check.path)
+    if pin is not None:
+        _refuse(check.path, list(check_pin(pin, read_folder(check.path), _get_again(check.path))))
+    model = _tensor_model_of(check, pinned=pin is not None)
     for warning in model.warnings:
         _LOG.warning("%s", warning)
     return model
+
+
+def read_any_model(path: Path) -> ModelFolder:
+    """Check and hash a model folder of either kind.
+
+    Raises:
+        ModelIncompleteError, ConfigError: as :func:`read_model` and :func:`read_tensor_model`.
+    """
+    return read_tensor_model(path) if is_tensor_folder(_folder(path)) else read_model(path)
 
 
 def is_tensor_folder(path: Path) -> bool:
@@ -157,7 +171,7 @@ def is_tensor_folder(path: Path) -> bool:
     return any(path.glob("*.mnn")) and not any((path / name).exists() for name in _OF_LANGUAGE_MODELS)
 
 
-def _tensor_model_of(check: TensorCheck) -> ModelFolder:
+def _tensor_model_of(check: TensorCheck, *, pinned: bool) -> ModelFolder:
     from harness.payload.tensor_model import BITS
 
     if check.model is None or check.content is None:
@@ -167,6 +181,7 @@ def _tensor_model_of(check: TensorCheck) -> ModelFolder:
         folder=check.content,
         weight_bytes=check.content.size,
         quant_bits=BITS[check.model.weights],
+        pinned=pinned,
         read_per_token_why="it has no tokens",  # noqa: S106  no password
         engine_version=check.model.graph_version,
         warnings=tuple(f"{problem.detail}: {problem.fix}" for problem in check.problems),
@@ -176,12 +191,19 @@ def _tensor_model_of(check: TensorCheck) -> ModelFolder:
 
 
 def read_unpinned(path: Path) -> ModelFolder:
-    """Check and hash a model folder whatever its pin says: to pin it as it is now.
+    """Check and hash all of a model folder of either kind, whatever its pin says: to pin it as it is now.
 
     Raises:
         ModelIncompleteError, ConfigError: as :func:`read_model`.
     """
-    check = _checked(path)
+    folder = _folder(path)
+    if is_tensor_folder(folder):
+        from harness.payload.tensor_model import check_tensor_folder
+
+        found = check_tensor_folder(folder)
+        _refuse(folder, [problem for problem in found.problems if not problem.warning])
+        return replace(_tensor_model_of(found, pinned=False), folder=read_folder(folder))
+    check = _checked(folder)
     return _model_of(check, read_folder(check.path), pinned=False)
 
 
@@ -244,6 +266,7 @@ def _verify_tensor_model(path: Path, *, memory_bytes: int | None, engine_version
     if check.model is None or check.content is None:
         return ModelReport(tuple(problems), facts)
     facts |= {"hash": check.content.hash, "weight_bytes": check.content.size, **facts_of(check.model)}
+    problems += _of_pin(check.path, facts)
     found = too_old(engine_version, check.model.graph_version, check.model.needs)
     if found is not None:
         says = f"{check.path}: {found.says}"
@@ -252,6 +275,17 @@ def _verify_tensor_model(path: Path, *, memory_bytes: int | None, engine_version
         says = f"{check.path}: {check.content.size} bytes of weights, and {memory_bytes} of memory"
         problems.append(Problem("does_not_fit", says, "take a smaller model", reason=Reason.MODEL_TOO_BIG))
     return ModelReport(tuple(problems), facts)
+
+
+def _of_pin(path: Path, facts: dict[str, Any]) -> Iterator[Problem]:
+    """Compare a folder with its pin, every byte of it."""
+    try:
+        pin = read_pin(path)
+        facts |= {"pinned": pin is not None, "pin": str(pin_file(path)) if pin is not None else None}
+        if pin is not None:
+            yield from check_pin(pin, read_folder(path, trust=False), _get_again(path))
+    except ConfigError as error:
+        yield Problem("pin_unreadable", error.message, error.remedy, reason=error.reason)
 
 
 def _check_memory(

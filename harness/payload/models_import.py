@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.core.errors import ConfigError, HostError
 from harness.payload.folder import copy_folder, read_folder
 from harness.payload.model_pins import pin_file, write_pin
-from harness.payload.models import read_model, read_unpinned
+from harness.payload.models import read_any_model, read_unpinned
 from harness.payload.models_fetch import known_models
 from harness.payload.models_place import check_name, keep, kept_models, place_of, scratch_of
 
@@ -35,15 +35,16 @@ def import_model(source: Path, name: str, *, replace: bool, say: Callable[[str],
     if place.resolve() == source.resolve():
         raise ConfigError(f"{source} lies where it would be copied to", remedy="pin it with --in-place")
     say(f"checking {source}")
-    model = read_model(source)
+    model = read_any_model(source)
+    whole = model.folder if model.tensor is None else read_folder(source)
     if name in kept_models() and not replace:
         raise ConfigError(f"there is a model {name} already", remedy="give another name with --name, or --replace it")
     with scratch_of(name, "importing", say) as scratch:
-        say(f"copying {model.folder.size / 1e6:.1f} MB")
+        say(f"copying {whole.size / 1e6:.1f} MB")
         made = scratch / name
-        copy_folder(model.folder, made)
+        copy_folder(whole, made)
         copied = read_folder(made)
-        if copied.hash != model.folder.hash:
+        if copied.hash != whole.hash:
             raise HostError(f"the copy of {source} differs from it", remedy="try again; if it stays, check the disk")
         return keep(copied, name, scratch, str(source.resolve()), model.engine_version)
 

@@ -9,11 +9,17 @@ from harness.payload.model_pins import SUFFIX, write_pin
 from harness.payload.places import Place
 
 MODELS = Place("model", "models", "config.json", reserved=(SUFFIX,))
+#: Converted models lie among them, and are told by their record.
+_CONVERTED = Place("model", "models", "convert.json")
 
 place_of = MODELS.place_of
-kept_models = MODELS.kept
 check_name = MODELS.check_name
 scratch_of = MODELS.scratch_of
+
+
+def kept_models() -> list[str]:
+    """Return the names of those that are kept, of either kind, sorted."""
+    return sorted({*MODELS.kept(), *_CONVERTED.kept()})
 
 
 def keep(made: PayloadFolder, name: str, scratch: Path, source: str, engine_version: str | None) -> Path:

@@ -16,8 +16,10 @@ from harness.core.errors import ConfigError
 from harness.payload.convert_record import read_record
 from harness.payload.hashes import sha256_of
 from harness.payload.mnn_weights import Weights, stored_weights
+from harness.payload.models import read_tensor_model
 from harness.payload.onnx_findings import FINDINGS, markdown_table
-from harness.payload.tensor_files import write_tensors
+from harness.payload.tensor_files import read_tensors, write_tensors
+from harness.payload.tensor_run import run_many
 
 
 def convert(*args: object) -> Result:
@@ -180,6 +182,36 @@ def test_calibration_takes_real_samples_and_refuses_random_ones(onnx_kit: Module
     assert (status, told["problems"], told["facts"]["weights"]) == (0, [], "int8-calibrated")
     assert told["facts"]["calibration"] == {"samples": 16}
     assert stored_weights((tmp_path / "c" / "m.mnn").read_bytes()) is Weights.CALIBRATED
+
+
+def test_samples_come_to_lie_beside_the_model_with_what_onnx_runtime_makes_of_them(
+    onnx_kit: ModuleType, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    source, samples, out = onnx_kit.classifier(tmp_path / "m.onnx"), tmp_path / "samples", tmp_path / "out"
+    samples.mkdir()
+    x = np.random.default_rng(1).standard_normal((1, 3, 16, 16)).astype(np.float32)
+    write_tensors(samples / "cat.npz", {"x": x})
+    np.save(samples / "dog.npy", 2 * x)
+    assert answer(source, "-o", out, "--samples", samples)[0] == 0
+    model = read_tensor_model(out).tensor
+    assert model is not None
+    assert model.samples == model.expected == ("cat.npz", "dog.npz")
+    assert np.array_equal(read_tensors(out / "samples" / "dog.npz")["x"], 2 * x)
+    wanted = run_many(source, [{"x": x}])[0]
+    assert isinstance(wanted, dict)
+    assert np.array_equal(read_tensors(out / "expected" / "cat.npz")["y"], wanted["y"])
+
+    write_tensors(samples / "bad.npz", {"x": x[:, :, 1:]})
+    error = convert(source, "-o", out, "--samples", samples).exception
+    assert isinstance(error, ConfigError)
+    assert "cannot be run on bad.npz" in str(error)
+    assert read_tensor_model(out).tensor == model
+
+    assert answer(source, "-o", out, "--fp16")[0] == 0
+    again = read_tensor_model(out).tensor
+    assert again is not None
+    assert (again.samples, again.expected) == (model.samples, ())
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from harness.core.errors import ConfigError, ModelIncompleteError
 from harness.core.reasons import Reason
 from harness.payload.chosen import models_of
 from harness.payload.mnn_weights import Weights
-from harness.payload.models import find_model, read_model, read_tensor_model, verify_model
+from harness.payload.models import find_model, here_models, read_model, read_tensor_model, verify_model
+from harness.payload.models_import import import_model, pin_in_place
 from harness.payload.tensor_files import write_tensors
 from harness.plan.model import Plan
 
@@ -127,6 +128,26 @@ def test_an_expectation_of_no_sample_is_told_and_left_out(net: Path) -> None:
     assert model.tensor is not None
     assert model.tensor.expected == ("0.npz", "1.npz", "2.npz")
     assert "holds 3.npz, which no sample is called" in model.warnings[0]
+
+
+def test_a_converted_model_is_imported_whole_and_pinned(
+    net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNN_FARM_CACHE", str(tmp_path / "cache"))
+    here = import_model(net, "mine", replace=False, say=print)
+    assert "mine" in here_models()
+    model = read_tensor_model(find_model("mine"))
+    assert model.pinned
+    assert model.tensor is not None
+    assert len(model.tensor.expected) == 4
+    assert model.folder.hash == read_tensor_model(net).folder.hash
+    write_tensors(here / "expected" / "0.npz", {"y": np.zeros((1, 10), np.float32)})
+    with pytest.raises(ConfigError, match=r"expected/0.npz") as caught:
+        read_tensor_model(here)
+    assert caught.value.reason is Reason.PAYLOAD_CORRUPT
+    assert [problem.check for problem in verify_model(here).problems] == ["pin_differs"]
+    pin_in_place(here)
+    assert read_tensor_model(here).pinned
 
 
 def test_verify_shows_what_it_is(net: Path) -> None:
