@@ -930,8 +930,6 @@ class AsModule:
     """An ordinary model as a module, which runs conditions and loops. Only for the CPU something proves what ran."""
 
     def __init__(self, mnn: Any, options: argparse.Namespace, sample: Sample) -> None:
-        if options.backend != "cpu":
-            raise StageError("fallback", f"it runs as a module only, and nothing proves that {options.backend} ran")
         self.mnn = mnn
         config = {"backend": "CPU", "numThread": options.threads, "precision": options.precision}
         manager = mnn.nn.create_runtime_manager(({**config, "memory": options.memory},))
@@ -1002,7 +1000,7 @@ def load_tensors(
     try:
         model: Any = AsSession(mnn, options, sample)
     except StageError as error:
-        if error.stage != "input" or options.backend != "cpu":
+        if error.stage != "input":
             raise
         model = load_module(mnn, options, sample, str(error), output)
     except Exception as error:  # noqa: BLE001 - the binding raises plain Exception over what only a module can do
@@ -1024,7 +1022,10 @@ def load_tensors(
 
 
 def load_module(mnn: Any, options: argparse.Namespace, sample: Sample, why: str, output: EngineOutput) -> AsModule:
-    """Load what a session refused, ``why`` is what it said."""
+    """Load what a session refused, ``why`` is what it said; only of the CPU something proves what runs a module."""
+    if options.backend != "cpu":
+        says = f"a session cannot run it ({why}), and nothing proves that {options.backend} runs a module"
+        raise StageError("fallback", with_complaint(says, output))
     try:
         return AsModule(mnn, options, sample)
     except StageError:

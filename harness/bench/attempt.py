@@ -33,7 +33,7 @@ from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
 from harness.bench.sustained import SustainedProgress, interval_ms
 from harness.bench.target import target_of
-from harness.bench.tensor_attempt import bring_outputs, held_to_reference, with_tensors
+from harness.bench.tensor_attempt import bring_outputs, held_to_reference, keep_outputs, with_tensors
 from harness.bench.tensor_pull import Pulled
 from harness.bench.tensor_record import tensor_findings
 from harness.bench.tensor_rules import latency_is_above_the_floor
@@ -202,7 +202,11 @@ class Attempt:
         grew = cache_grew(account.evidence)
         if grew:
             account.note("tuning_cache_grew", grew, warning=True)
-        return judge(account.evidence)
+        objections = judge(account.evidence)
+        held = account.evidence.tensors
+        if held is not None and {Reason.OUTPUT_WRONG, Reason.OUTPUT_DEGENERATE} & {one.reason for one in objections}:
+            keep_outputs(held, account.raw_dir() / "outputs")
+        return objections
 
     @property
     def _has_a_log(self) -> bool:

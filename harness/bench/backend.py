@@ -47,6 +47,8 @@ def backend_was_used(evidence: Evidence) -> Iterator[Objection]:
     asked, found = evidence.cell.backend, backend_proof(evidence)
     denied = [error.message for error in evidence.told.errors if error.stage == "fallback"]
     if found is None:
+        if denied:
+            yield Objection(Reason.BACKEND_UNPROVEN, f"asked for {asked}; the runner did not take it", denied[0])
         return
     if found.actual == MIXED:
         says = f"asked for {asked}; operators of the model ran on the CPU"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from harness.bench.recovery import worth_a_climb
 from harness.bench.tensor_compare import TensorResult, demand_of
@@ -11,6 +12,7 @@ from harness.bench.tensor_pull import Pulled, pull_outputs
 from harness.core.errors import PhoneError
 from harness.core.transport import Transport
 from harness.payload.tensor_case import case_of
+from harness.payload.tensor_files import write_tensors
 from harness.plan.model import Plan
 from harness.runners.base import Order, outputs_dir
 from harness.runners.events import RunnerLog
@@ -47,6 +49,18 @@ def bring_outputs(
             raise
         come_back(error)
         return pull_outputs(transport, folder, told.outputs, order.tensors)
+
+
+def keep_outputs(result: TensorResult, folder: Path) -> None:
+    """Keep outputs that are wrong, a file a sample: ``mnn-farm models check`` looks for the cause in them.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    folder.mkdir(exist_ok=True)
+    for name, made in zip(result.case.names, result.pulled.made, strict=True):
+        if made:
+            write_tensors(folder / f"{name}.npz", made)
 
 
 def held_to_reference(order: Order, pulled: Pulled | None, plan: Plan) -> TensorResult | None:

@@ -61,8 +61,9 @@ def _packed(parts: dict[str, PayloadFolder]) -> Packed:
 
 
 def pack_model(model: ModelFolder) -> Packed:
-    """Return what is sent of a model."""
-    return _packed({MAIN: model.folder})
+    """Return what is sent of a model: what a phone gets; of a converted one also what its outputs are held to."""
+    whole = model.folder if model.tensor is None else read_folder(model.tensor.folder)
+    return _packed({MAIN: whole})
 
 
 def pack_bundle(bundle: Bundle) -> Packed:
@@ -77,7 +78,8 @@ def pack_bundle(bundle: Bundle) -> Packed:
 
 def model_at(model: ModelFolder, root: Path) -> ModelFolder:
     """Return a model as it lies in the parcel that was unpacked at ``root``."""
-    return replace(model, folder=replace(model.folder, root=root / MAIN))
+    tensor = None if model.tensor is None else replace(model.tensor, folder=root / MAIN)
+    return replace(model, folder=replace(model.folder, root=root / MAIN), tensor=tensor)
 
 
 def bundle_at(bundle: Bundle, root: Path) -> Bundle:

@@ -162,6 +162,13 @@ def _of_graph(file: Path, data: bytes) -> Iterator[Problem]:
             fix = "convert it from ONNX: mnn-farm models convert MODEL.onnx -o DIR"
             yield Problem("file_missing", f"{record_file} is not there, which tells what the model takes", fix)
         return
+    try:
+        list(_inputs(record))
+        str(record.value["source"]["sha256"])
+    except (KeyError, TypeError, ValueError) as error:
+        says = f"{file.with_name(NAME)} does not tell what the model takes and comes from ({error})"
+        yield Problem("config_unreadable", says, _AGAIN)
+        return
     yield from _of_samples(file.parent, record)
 
 

@@ -188,12 +188,14 @@ class Bench:
 
     phone: ConnectedPhone
     folder: Path
+    last: Path = Path()
 
     def run(self, model: Path, bundle: Bundle | None = None, **changed: Any) -> list[CellRecord]:
         """Run a model's cells, and return their records as they were written."""
         values = {**tomli.loads(PLAN.replace("MODELS", "[]")), "models": [str(model)], **changed}
         plan = make_plan(values, "the test's plan")
         kept = RunFolder.create(self.folder / f"run{len(list(self.folder.iterdir()))}")
+        self.last = kept.path
         models = {str(model): read_tensor_model(model)}
         context = RunContext("tensors", kept.path, plan, bundle or default_bundle(), models)
         session = PhoneSession(self.phone, context, lambda _: None)
@@ -252,6 +254,10 @@ def test_a_phone_is_not_held_to_outputs_of_other_weights(bench: Bench, tiny: Pat
     [record] = bench.run(tiny)
     assert (record.verdict.value, record.reason) == ("rejected", "output_wrong")
     assert record.detail.startswith("output y differs from the reference: ")
+    assert record.raw is not None
+    kept = [read_tensors(file)["y"] for file in sorted(bench.last.joinpath(record.raw, "outputs").iterdir())]
+    right = find_model("tiny-cnn") / "expected"
+    assert [np.abs(y - read_tensors(right / f"{n}.npz")["y"]).max() < 1e-5 for n, y in enumerate(kept)] == [True] * 4
 
 
 def test_outputs_that_are_told_and_not_there_are_wrong(

@@ -198,6 +198,11 @@ def test_the_rules_of_all_cells_hold_for_tensors(honest: Callable[..., Evidence]
     def failed(told: list[Event]) -> None:
         told[-1:] = [{"event": "error", "stage": "run", "message": "no"}, {"event": "end", "status": "error"}]
 
+    def denied(told: list[Event]) -> None:
+        said = "nothing proves that opencl runs a module"
+        told[1:] = [{"event": "error", "stage": "fallback", "message": said}, {"event": "end", "status": "error"}]
+
+    assert codes(honest(denied, exit_code=1))[0] == "backend_unproven"
     assert codes(honest(on_vulkan))[0] == "backend_fallback"
     assert codes(honest(untold))[0] == "backend_unproven"
     assert codes(honest(on_two_threads)) == ["harness_error"]

@@ -86,6 +86,12 @@ def broken_record(net: Path) -> None:
     (net / "convert.json").write_text("{")
 
 
+def record_without_types(net: Path) -> None:
+    record = json.loads((net / "convert.json").read_text())
+    del record["inputs"][0]["engine_dtype"]
+    (net / "convert.json").write_text(json.dumps(record))
+
+
 def sample_of_other_input(net: Path) -> None:
     write_tensors(net / "samples" / "0.npz", {"image": np.zeros((1, 3, 12, 12), np.float32)})
 
@@ -107,6 +113,7 @@ def broken_expectation(net: Path) -> None:
         (two_models, "file_missing", "holds 2 models (other.mnn, tiny-cnn.mnn)"),
         (no_record, "file_missing", "is not there, which tells what the model takes"),
         (broken_record, "config_unreadable", "cannot be read"),
+        (record_without_types, "config_unreadable", "does not tell what the model takes"),
         (sample_of_other_input, "sample_unfit", "gives image, the model takes x"),
         (broken_sample, "sample_unfit", "is not a whole .npz file"),
         (broken_expectation, "sample_unfit", "is not a whole .npz file"),

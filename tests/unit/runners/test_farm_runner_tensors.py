@@ -101,6 +101,9 @@ def test_what_a_session_cannot_run_is_run_as_a_module(run: Run, tmp_path: Path, 
     assert np.array_equal(ran.array(0), np.tile(x, (2, 3)))
     assert ran.log.load is not None
     assert (ran.log.load.backend_actual, ran.log.load.strength) == ("cpu", "engine")
+    gpu = run(mnn_graphs / "by_content.mnn", inputs, "--backend", "opencl", "--require-backend")
+    assert (gpu.exit_code, [error.stage for error in gpu.log.errors]) == (1, ["fallback"])
+    assert "nothing proves that opencl runs a module" in gpu.log.errors[0].message
 
 
 def test_bytes_with_a_sign_and_outputs_without_an_element_are_handed_over(
