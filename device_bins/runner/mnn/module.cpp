@@ -26,10 +26,6 @@ struct AsModule : TensorModel {
     const char *kind() const override { return "module"; }
 
     bool load(const struct options *options, struct trouble *trouble) override {
-        if (strcmp(options->backend, "cpu")) {
-            trouble_say(trouble, "fallback", "it runs as a module only, and nothing proves that %s ran", options->backend);
-            return false;
-        }
         const auto refuse = [&] {
             return trouble_say(trouble, nullptr, "the engine does not load %s", options->tensor), false;
         };

@@ -55,6 +55,11 @@ bool load_tensors(struct engine *, const struct options *options, const struct s
     bool good = load_as(new_session(), options, sample, loaded, trouble);
     if (!good) {
         const std::string as_session = line_string(&trouble->message);
+        if (strcmp(options->backend, "cpu")) {
+            trouble_say(trouble, "fallback", "a session cannot run it (%s), and nothing proves that %s runs a module",
+                        as_session.c_str(), options->backend);
+            return false;
+        }
         good = load_as(new_module(), options, sample, loaded, trouble);
         // A sample that does not fit is not to blame on the way in which the model runs.
         if (!good && (!trouble->stage || strcmp(trouble->stage, "input")))
