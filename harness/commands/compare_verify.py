@@ -215,13 +215,17 @@ def one_cell_plan(cell: Compared, info: RunInfo) -> dict[str, Any]:
         "affinity": [config.affinity or "any"],
         "precision": [config.precision],
         "memory": [config.memory],
+        "runner": record.bundle.runner,
+        "warmups": config.warmups,
+        "repeats": config.repeats,
+    }
+    if config.kind == "tensor":  # whose plan has nothing of what follows
+        return plan
+    plan |= {
         "prompt_tokens": [config.prompt_tokens],
         "generate_tokens": [config.generate_tokens],
         "context_tokens": [config.context_tokens],
         "engine": dict(config.engine),
-        "runner": record.bundle.runner,
-        "warmups": config.warmups,
-        "repeats": config.repeats,
     }
     if "golden" not in {figure.name for figure in cell.worse}:
         plan["golden"] = {"set": "none"}

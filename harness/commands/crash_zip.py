@@ -16,7 +16,7 @@ from harness.report.cells import pytest_id
 from harness.report.text import one_line, plural, visible
 from harness.store.head import RunInfo
 from harness.store.runfolder import write_atomically
-from harness.store.schema import CellRecord
+from harness.store.schema import CellConfig, CellRecord
 from harness.triage.parcel import (
     MANIFEST,
     Member,
@@ -175,6 +175,10 @@ def _redactor(info: RunInfo, record: CellRecord, head: dict[str, Any]) -> Redact
     return redactor
 
 
+def _lengths(config: CellConfig) -> str:
+    return f"{config.prompt_tokens} prompt and {config.generate_tokens} generated tokens"
+
+
 def _readme(
     info: RunInfo, record: CellRecord, head: dict[str, Any], members: Sequence[Member], missing: Sequence[Missing]
 ) -> Member:
@@ -187,7 +191,7 @@ def _readme(
         "",
         f"- what: {one_line(says)}. {one_line(record.detail)}",
         f"- where: {_text(config.backend)}, {plural(config.threads, 'thread')}, precision {_text(config.precision)}, "
-        f"{config.prompt_tokens} prompt and {config.generate_tokens} generated tokens",
+        + ("inferences" if config.kind == "tensor" else _lengths(config)),
         f"- engine: {_text(bundle.engine)} {_text(bundle.engine_version or '(it did not say its version)')}, "
         f"bundle {_text(bundle.name)} {bundle.hash[:12]}, runner {_text(bundle.runner)}",
         f"- model: {_text(record.model.name)} {record.model.hash[:12]}",

@@ -119,9 +119,8 @@ class Control:
             self._say(f"{host.host}: a record of cell {item.cell_id[:6]} is dropped: {why}")
             return
         config = record.config
-        what = (
-            f"{record.model.name} {config.backend} t{config.threads} p{config.prompt_tokens} g{config.generate_tokens}"
-        )
+        lengths = "" if config.kind == "tensor" else f" p{config.prompt_tokens} g{config.generate_tokens}"
+        what = f"{record.model.name} {config.backend} t{config.threads}{lengths}"
         verdict = record.verdict.value if record.reason is None else f"{record.verdict.value}, {record.reason}"
         planned = self._members[record.planned_phone].phone.name if record.planned_phone is not None else None
         self._moved += planned is not None

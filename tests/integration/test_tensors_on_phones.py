@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ import pytest
 import tomli
 from PIL import Image, ImageDraw, ImageFont
 
-from harness.bench.context import RunContext
+from harness.bench.context import RunContext, cell_config
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone, connect
 from harness.bench.session import PhoneSession
+from harness.commands.compare_verify import one_cell_plan
 from harness.core.errors import HostError
 from harness.core.provider import Endpoint
 from harness.payload.bundle import Bundle, default_bundle, read_bundle
@@ -180,6 +182,17 @@ def test_the_report_and_the_other_files_are_written(two_phones: Path) -> None:
     assert (two_phones / "junit.xml").read_text().count("<testcase") == 18
     rows = (two_phones / "results.csv").read_text().splitlines()
     assert len(rows) == 19
+
+
+def test_a_cell_of_the_run_can_be_measured_again(two_phones: Path) -> None:
+    folder = RunFolder(two_phones)
+    record = next(folder.records())
+    cell = SimpleNamespace(new=record, worse=[])
+    plan = make_plan(one_cell_plan(cell, folder.read_info()), "again")  # type: ignore[arg-type]
+    [planned] = cells_of(plan)
+    assert (planned.tensor, planned.backend, planned.threads) == (True, "cpu", 2)
+    config = cell_config(planned, plan, model=read_tensor_model(Path(planned.model)))
+    assert config.prompt_hash == record.config.prompt_hash
 
 
 @dataclass
