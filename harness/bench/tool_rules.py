@@ -25,6 +25,7 @@ from harness.bench.figures import Figure
 from harness.bench.neighbours import faster_than_prefill, impossible_pair
 from harness.bench.physics import beyond_physics
 from harness.bench.scene import Scene
+from harness.bench.single_model_rules import clock_is_fine_enough, outputs_are_equal, something_was_run
 from harness.bench.text_ends import ended_badly
 from harness.bench.wording import degenerate
 from harness.core.reasons import Reason
@@ -40,9 +41,6 @@ _ANY = "auto"
 _COMPILING = {"opencl", "vulkan"}
 # Summaries round times to hundredths of a second.
 _ROUNDING_S = 0.0051
-# The tools for single models time each run in whole microseconds.
-_TICK_MS = 0.001
-_FEWEST_TICKS = 10
 _WRONG_USE = re.compile(r"invalid parameter for argument|Parse arguments error|Invalid model config path|Invalid json")
 
 
@@ -130,15 +128,6 @@ def engine_had_no_error(scene: Scene) -> Objection | None:
         return Objection(Reason.ENGINE_ERROR, f"the engine reported an error: {errors[0]}{hint}", errors[0])
     if scene.asked.exit_code:
         return Objection(Reason.ENGINE_ERROR, f"the program ended with exit status {scene.asked.exit_code}")
-    return None
-
-
-def something_was_run(scene: Scene) -> Objection | None:
-    """The tool was asked for at least one run, of a model that is there."""
-    if scene.tools.loops == 0 or scene.asked.repeats == 0:
-        return Objection(Reason.BAD_PLAN, "no run was asked for: the number of loops is 0")
-    if scene.tools.benchmark and not scene.figures and not scene.unread and scene.asked.exit_code == 0:
-        return Objection(Reason.BAD_PLAN, "the folder of models is empty: it ended well and has a row for none")
     return None
 
 
@@ -262,23 +251,6 @@ def backend_is_proven(figure: Figure, scene: Scene) -> Objection | None:
         return Objection(Reason.BACKEND_UNPROVEN, detail, figure.evidence)
     detail = f"asked for {asked}; the tool repeats what it was asked for, and nothing else tells what ran"
     return Objection(Reason.BACKEND_UNPROVEN, detail, figure.evidence)
-
-
-def outputs_are_equal(figure: Figure, scene: Scene) -> Objection | None:
-    """A comparison of outputs found no difference and left nothing out."""
-    if figure.phase not in ("comparison", "latency") or not scene.tools.differing:
-        return None
-    differ = len(scene.tools.differing)
-    counted = "1 tensor differs or was" if differ == 1 else f"{differ} tensors differ or were"
-    return Objection(Reason.OUTPUT_WRONG, f"{counted} not compared", scene.tools.differing[0])
-
-
-def clock_is_fine_enough(figure: Figure, scene: Scene) -> Objection | None:
-    """A run takes long enough for the tool's clock, which counts whole microseconds."""
-    if figure.phase != "latency" or figure.limits is None or figure.limits[0] >= _FEWEST_TICKS * _TICK_MS:
-        return None
-    detail = f"the fastest run took {figure.limits[0] / _TICK_MS:.0f} µs, and the tool's clock counts whole ones"
-    return Objection(Reason.NOISY, detail, figure.evidence)
 
 
 def repeats_agree(figure: Figure, scene: Scene) -> Objection | None:
