@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.bench.engine_log import BACKEND_CODES
 from harness.runners.lines import Line
+from harness.runners.mnn_tools import BACKEND_CODES
 
 # "benchmark" alone is a word of people's.
 _TOOLS = (
@@ -27,6 +27,8 @@ _TOOLS = (
 )
 # Where the tools for single models take the MNNForwardType, counted from the first argument.
 _FORWARD_AT = {"MNNV2Basic": 3, "ModuleBasic": 3, "timeProfile": 2, "benchmark.out": 3, "backendTest": 1}
+# Where they take how often to run, and how often they do where nobody tells.
+_LOOPS_AT = {"MNNV2Basic": (1, 1), "ModuleBasic": (4, 0), "benchmark.out": (1, None)}
 _COMMAND = re.compile(rf"(?:# ?command:|.*?[$#] |(?=\./)).*?\b(?:{'|'.join(map(re.escape, _TOOLS))})\b")
 _SHELL = {"|", ">", ">>", "2>", "2>&1", "&&", ";", "&", "||", "<"}
 # "requested backend: opencl", "llm backend: opencl", "backend_type=vulkan"; the first kind that is there counts.
@@ -97,7 +99,7 @@ def read_asked(lines: Sequence[Line]) -> Asked:
     return Asked(
         tool=tool,
         backends=backends or _noted(notes),
-        repeats=_number(_option(arguments, "-rep", "--n-repeat")) if tool == "llm_bench" else None,
+        repeats=_repeats(tool, arguments),
         exit_code=exits[0] if exits else None,
         generated=(int(counts[0]["low"]), int(counts[0]["high"] or counts[0]["low"])) if counts else None,
         seen=seen,
@@ -136,6 +138,13 @@ def _backends(tool: str, arguments: Sequence[str]) -> tuple[str, ...]:
         return ("cpu",) if place is not None and arguments else ()
     code = _number(arguments[place])
     return () if code is None else (BACKEND_CODES.get(code, f"type {code}"),)
+
+
+def _repeats(tool: str | None, arguments: Sequence[str]) -> int | None:
+    if tool == "llm_bench":
+        return _number(_option(arguments, "-rep", "--n-repeat"))
+    place, unless_told = _LOOPS_AT.get(tool or "", (0, None))
+    return _number(arguments[place]) if 0 < place < len(arguments) else unless_told
 
 
 def _option(arguments: Sequence[str], *names: str) -> str | None:

@@ -104,12 +104,23 @@ def _in_favour(figure: Figure, scene: Scene) -> str:
         held = ": a prefill that was measured once may hold that time" if figure.phase == "prefill" else ""
         says.append(f"a GPU's runtime compiled its kernels in this run{held}")
     if figure.phase == "latency":
-        says.append("the output was not checked")
+        says.append(_of_output(scene))
     elif figure.text is None:
         says.append("the output was not seen: this tool prints no text, or it went elsewhere")
     else:
         says.append(f"{figure.tokens} tokens counted in one run, so that no spread is known; the text is language")
     return "; ".join(says)
+
+
+def _of_output(scene: Scene) -> str:
+    """Return what is known of the outputs behind a latency."""
+    if scene.tools.compared:
+        return f"compared with what lay beside the input: {', '.join(scene.tools.compared)}"
+    if scene.asked.tool == "MNNV2Basic":
+        return (
+            "the output was not checked (where input_0.txt is missing or short the tool computes with zeros, silently)"
+        )
+    return "the output was not checked"
 
 
 def _odd_lines(scene: Scene, broken: Objection | None) -> Iterator[Judged]:

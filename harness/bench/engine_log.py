@@ -11,20 +11,7 @@ import re
 from dataclasses import dataclass
 
 from harness.runners.lines import split_prefix
-
-# MNNForwardType; 4 takes whatever the phone has, 13 is the CPU's fp16 extension.
-BACKEND_CODES = {
-    0: "cpu",
-    1: "metal",
-    2: "cuda",
-    3: "opencl",
-    4: "auto",
-    5: "nnapi",
-    6: "opengl",
-    7: "vulkan",
-    10: "hexagon",
-    13: "cpu",
-}
+from harness.runners.mnn_tools import BACKEND_CODES
 
 _FALLBACK = re.compile(
     rb"Can(?:'|\xe2\x80\x99)t Find type=\d+ backend(?:, use (?P<used>\d+) instead)?"
@@ -39,7 +26,7 @@ _LOAD = re.compile(
     rb"Create (?:module|interpreter) (?:failed|error)|Load module (?:failed|error)|can't load module|"
     rb"Module::load failed|Invalidate buffer to create|Load MNN from .* Failed|Unable to open (?:llm_)?config file|"
     rb"ReadQuanData_c return|Model has no oplist|Invalid Model,|generation strategy failed to load|"
-    rb"LLM in error state\. Status: -1\b|is input but not found",
+    rb"LLM in error state\. Status: -1\b|is input but not found|Can't find output .* from the model",
     re.IGNORECASE,
 )
 # A GPU's driver or compiler that gave up.
@@ -64,6 +51,8 @@ _MIXED = re.compile(
     rb"beyond cl_image creat\w* size|not support interp\w* type:? ?\d+, fallback to cpu|QNN \w+ .*error fallback"
 )
 _MISSING = re.compile(rb"no creator for (?P<code>\d+)")
+# Its library is there, and the phone's driver is not, or is of no use.
+_NO_DRIVER = re.compile(rb"OpenCL init error, fallback")
 # Only a GPU's runtime has compiled kernels to write down.
 _COMPILED = re.compile(rb"Update cache to \S+, (?:from )?size")
 # MNN tries to open its caches first and says so when there are none yet: no error. The whole line, so that an error
@@ -139,6 +128,12 @@ def find_missing_backend(log: bytes) -> FallbackMark | None:
         if match is not None:
             return FallbackMark(BACKEND_CODES.get(int(match["code"]), f"type {int(match['code'])}"), _plain(line))
     return None
+
+
+def find_missing_driver(log: bytes) -> str | None:
+    """Return the line that says that a backend is built in and finds no driver on the phone that it can use."""
+    found = _lines(_NO_DRIVER, log)
+    return found[0] if found else None
 
 
 def find_compiled(log: bytes) -> str | None:

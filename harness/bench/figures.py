@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.bench.engine_log import BACKEND_CODES
 from harness.runners.llm_bench import BenchLog, BenchRow
 from harness.runners.llm_demo import DemoLog
 from harness.runners.mnn_app import AppSpeed
-from harness.runners.mnn_tools import ToolLog
+from harness.runners.mnn_tools import BACKEND_CODES, ToolLog
 
 SPEED, TIME = "tok/s", "ms"
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness.bench.asked import Asked, command_of, read_asked
-from harness.bench.engine_log import BACKEND_CODES, FallbackMark, find_compiled, find_fallback, find_mixed
+from harness.bench.engine_log import FallbackMark, find_compiled, find_fallback, find_mixed
 from harness.bench.figures import Figure, app_figures, bench_figures, demo_figures, tool_figures
 from harness.runners.lines import Line, read_lines
 from harness.runners.llm_bench import BenchLog, parse_bench
 from harness.runners.llm_demo import DemoLog, answer, parse_demo
 from harness.runners.mnn_app import parse_app
-from harness.runners.mnn_tools import ToolLog, parse_tools
+from harness.runners.mnn_tools import BACKEND_CODES, ToolLog, parse_tools
 
 # An engine that was asked for the CPU opens no such file (llm.cpp, since 3.1).
 _GPU_CACHE = "mnn_cachefile.bin"

@@ -16,6 +16,7 @@ from harness.core.transport import Transport
 from harness.payload.tensor_case import TensorCase, Tensors
 from harness.payload.tensors import Array, shape_text
 from harness.runners.events import TensorFile
+from harness.runners.tensor_text import TEXT, array_of
 
 #: The engine's types.
 DTYPES = ("float32", "int32", "uint8", "int8")
@@ -60,12 +61,12 @@ def pull_outputs(transport: Transport, folder: str, told: Sequence[TensorFile], 
         of = f"output {output} of sample {case.samples[index]}"
         if size is None:
             problems.append(f"{of} is not there: the phone has no file {one.file}")
-        elif size != _bytes_of(one):
-            problems.append(f"{of} has {size} bytes on the phone, {shape_text(one.shape)} of {one.dtype} are others")
+        elif says := _unlike(one, size):
+            problems.append(f"{of} {says}")
         else:
-            array = _pull(transport, f"{folder}/{one.file}", one, deadline)
-            if array is None:
-                problems.append(f"{of} did not arrive whole")
+            array = _pull(transport, f"{folder}/{one.file}", one, case.expected[index][output].shape, deadline)
+            if isinstance(array, str):
+                problems.append(f"{of} {array}")
             else:
                 made[index][output] = array
     return Pulled(tuple(made), tuple(problems))
@@ -95,14 +96,24 @@ def _unfit(name: str, one: TensorFile, expected: Tensors, seen: set[str]) -> str
         return f"is none of the reference's ({', '.join(sorted(expected))})"
     if name in seen:
         return "was told twice"
-    if one.shape != expected[name].shape:
+    # Of a text the shape is not told: only how many numbers there are can be held against the reference.
+    if one.dtype != TEXT and one.shape != expected[name].shape:
         return f"is {shape_text(one.shape)}, the reference's is {shape_text(expected[name].shape)}"
-    if one.dtype not in DTYPES:
+    if one.dtype not in (*DTYPES, TEXT):
         return f"has the type {one.dtype[:40]!r}, which the engine has not"
     if not _FILE.fullmatch(one.file):
         return f"is said to lie in {one.file[:60]!r}, which is no name of a file"
-    if _bytes_of(one) > MOST_BYTES:
+    if one.dtype != TEXT and _bytes_of(one) > MOST_BYTES:
         return f"has {_bytes_of(one)} bytes, more than is brought ({MOST_BYTES})"
+    return ""
+
+
+def _unlike(one: TensorFile, size: int) -> str:
+    """Return why a file of that size is not brought, ``""`` if it is."""
+    if one.dtype == TEXT:
+        return f"has {size} bytes, more than is brought ({MOST_BYTES})" if size > MOST_BYTES else ""
+    if size != _bytes_of(one):
+        return f"has {size} bytes on the phone, {shape_text(one.shape)} of {one.dtype} are others"
     return ""
 
 
@@ -121,10 +132,18 @@ def _sizes(transport: Transport, paths: Sequence[str], deadline: Deadline) -> li
     return found
 
 
-def _pull(transport: Transport, remote: str, one: TensorFile, deadline: Deadline) -> Array | None:
+def _pull(
+    transport: Transport, remote: str, one: TensorFile, shape: tuple[int, ...], deadline: Deadline
+) -> Array | str:
+    """Bring an output; ``shape`` is the reference's. What is wrong with it is a text."""
     with tempfile.TemporaryDirectory(prefix="mnn-farm-outputs-") as scratch:
         local = Path(scratch) / "output"
         transport.pull(remote, local, deadline=deadline)
+        if one.dtype == TEXT:
+            try:
+                return array_of(local.read_bytes(), shape)
+            except ValueError as error:
+                return str(error)
         if local.stat().st_size != _bytes_of(one):
-            return None
+            return "did not arrive whole"
         return np.fromfile(local, np.dtype(one.dtype).newbyteorder("<")).reshape(one.shape)

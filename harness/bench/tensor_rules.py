@@ -28,7 +28,7 @@ def inferences_were_told(evidence: Evidence) -> Iterator[Objection]:
     end, told, plan = evidence.run.end, evidence.told, evidence.plan
     if end is None or end.why != "exit" or end.exit_code != 0:
         return
-    if not evidence.run.stdout.strip():
+    if not evidence.run.stdout.strip() and not told.tool.strip():
         yield Objection(Reason.SILENT_EXIT, "exit code 0 without a word", last_lines(evidence.run.stderr))
         return
     broken = [line for line in told.junk if line.lstrip().startswith('{"event"')]

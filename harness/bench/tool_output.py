@@ -11,6 +11,8 @@ from harness.store.schema import Finding
 
 # How much repeats may spread is the plan's own rule, over all generations.
 _ANY_SPREAD = float("inf")
+# Runners that are not called like their tools.
+_TOOLS = {"modulebasic": "ModuleBasic", "mnnv2basic": "MNNV2Basic", "benchmark": "benchmark.out"}
 
 
 def tool_output_is_believed(evidence: Evidence) -> Iterator[Objection]:
@@ -19,7 +21,7 @@ def tool_output_is_believed(evidence: Evidence) -> Iterator[Objection]:
     if told.hello is None or not told.tool:
         return
     asked = Asked(
-        tool=told.hello.runner,
+        tool=_TOOLS.get(told.hello.runner, told.hello.runner),
         backends=(evidence.cell.backend,),
         exit_code=end.exit_code if end is not None else None,
     )

@@ -18,12 +18,14 @@ from harness.bench.engine_log import (
     find_link_errors,
     find_load_errors,
     find_missing_backend,
+    find_missing_driver,
 )
 from harness.bench.evidence import Objection
 from harness.bench.figures import Figure
 from harness.bench.neighbours import faster_than_prefill, impossible_pair
 from harness.bench.physics import beyond_physics
 from harness.bench.scene import Scene
+from harness.bench.single_model_rules import clock_is_fine_enough, outputs_are_equal, something_was_run
 from harness.bench.text_ends import ended_badly
 from harness.bench.wording import degenerate
 from harness.core.reasons import Reason
@@ -53,6 +55,9 @@ def options_were_understood(scene: Scene) -> Objection | None:
     wrong = [line.text.strip()[:300] for line in scene.lines if line.comment is None and _WRONG_USE.search(line.text)]
     if wrong:
         return Objection(Reason.BAD_PLAN, f"the tool was called wrongly: {wrong[-1]}", wrong[-1])
+    if scene.tools.missing:
+        missing = scene.tools.missing[0]
+        return Objection(Reason.BAD_PLAN, f"what the tool was to read is not there: {missing}", missing)
     if not scene.usage or scene.figures:
         return None
     usage = next((line.text for line in scene.lines if "usage:" in line.text.lower() or "Arguments:" in line.text), "")
@@ -72,14 +77,23 @@ def model_was_loaded(scene: Scene) -> Objection | None:
 
 def program_ended_well(scene: Scene) -> Objection | None:
     """No signal ended the program."""
-    return ended_badly(scene.lines, scene.asked.exit_code, scene.log)
+    ended = ended_badly(scene.lines, scene.asked.exit_code, scene.log)
+    asked = scene.asked
+    if ended is not None and asked.tool == "ModuleBasic" and asked.backends and asked.backends[0] != "cpu":
+        hint = f"{ended.detail}; so it ends where the engine has no {asked.backends[0]}"
+        return Objection(ended.reason, hint, ended.evidence)
+    return ended
 
 
 def backend_is_there(scene: Scene) -> Objection | None:
-    """The process has the backend that was asked for, so that anything ran at all."""
+    """The process has the backend that was asked for and a driver for it, so that anything ran at all."""
     missing = find_missing_backend(scene.log)
     if missing is None:
         return None
+    driver = find_missing_driver(scene.log)
+    if driver is not None:
+        detail = f"nothing ran: {missing.used} found no driver on the phone that it can use"
+        return Objection(Reason.BACKEND_MISSING_ON_PHONE, detail, driver)
     detail = f"nothing ran: these binaries have no {missing.used} (not built in, or its own library was not loaded)"
     return Objection(Reason.BACKEND_NOT_BUILT, detail, missing.line)
 
@@ -105,7 +119,8 @@ def driver_had_no_error(scene: Scene) -> Objection | None:
 
 def engine_had_no_error(scene: Scene) -> Objection | None:
     """The engine reported no error, and the exit status is 0 where it is told."""
-    errors = _but_fallbacks(find_errors(scene.log))
+    differing = scene.tools.differing
+    errors = [line for line in _but_fallbacks(find_errors(scene.log)) if line not in differing]
     # A comparison whose backend was replaced compared nothing: the fallback is the cause.
     if errors and (scene.tools.correct is None or scene.fallback() is None):
         no_shape = any(line.text.strip() == "inputDims:" for line in scene.lines) and "Resize error" in errors[0]
@@ -120,11 +135,12 @@ WHOLE_RULES: tuple[WholeRule, ...] = (
     program_was_linked,
     options_were_understood,
     model_was_loaded,
-    program_ended_well,
     backend_is_there,
+    program_ended_well,
     backend_was_not_replaced,
     driver_had_no_error,
     engine_had_no_error,
+    something_was_run,
 )
 
 
@@ -237,14 +253,6 @@ def backend_is_proven(figure: Figure, scene: Scene) -> Objection | None:
     return Objection(Reason.BACKEND_UNPROVEN, detail, figure.evidence)
 
 
-def outputs_are_equal(figure: Figure, scene: Scene) -> Objection | None:
-    """A comparison of outputs found no difference and left nothing out."""
-    if figure.phase != "comparison" or not scene.tools.differing:
-        return None
-    detail = f"{len(scene.tools.differing)} tensors differ or were not compared"
-    return Objection(Reason.OUTPUT_WRONG, detail, scene.tools.differing[0])
-
-
 def repeats_agree(figure: Figure, scene: Scene) -> Objection | None:
     """The repeats spread no more than the limit."""
     spread = figure.spread
@@ -284,6 +292,7 @@ FIGURE_RULES: tuple[FigureRule, ...] = (
     decode_is_slower_than_prefill,
     neighbours_agree,
     backend_is_proven,
+    clock_is_fine_enough,
     repeats_agree,
     tokens_were_counted,
 )

@@ -15,7 +15,7 @@ from harness.payload.archives import open_zip, unpack_zip
 from harness.payload.axml import MAX_BYTES, parse_axml
 from harness.payload.bundle_files import ABIS, found
 from harness.payload.bundle_loading import BIG_PAGE_ABIS
-from harness.payload.bundle_traits import RUNNERS
+from harness.payload.bundle_traits import PROGRAM_FILES
 from harness.payload.model_problem import Problem
 from harness.payload.proto_xml import parse_proto_xml
 from harness.payload.protobuf import fields
@@ -26,7 +26,9 @@ _BINARY_XML = b"\x03\x00"
 _ABI = "|".join(ABIS)
 _LIBRARY = re.compile(r"(?:(?P<module>[^/]+)/)?lib/(?P<abi>[^/]+)/(?P<name>[^/]+\.so)")
 #: A program that an app unpacks by itself.
-_ASSET = re.compile(rf"(?:[^/]+/)?assets/(?:.*/)?(?P<abi>{_ABI})/(?:.*/)?(?P<name>{'|'.join(RUNNERS)})")
+_ASSET = re.compile(
+    rf"(?:[^/]+/)?assets/(?:.*/)?(?P<abi>{_ABI})/(?:.*/)?(?P<name>{'|'.join(map(re.escape, PROGRAM_FILES))})"
+)
 
 
 @dataclass(frozen=True)

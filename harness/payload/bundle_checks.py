@@ -88,7 +88,7 @@ BUNDLE_CHECKS = {
         "copy the file into the folder",
     ),
     "no_runner": (
-        "none of llm_bench, llm_demo and farm_runner is in it",
+        "none of llm_bench, llm_demo and farm_runner is in it, nor MNN's tools for other models",
         "build MNN with MNN_BUILD_LLM=ON, or our runner against it: mnn-farm bins build",
     ),
     "no_llm_bench": (

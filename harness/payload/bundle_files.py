@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from harness.core.errors import BundleError
 from harness.core.reasons import Reason
-from harness.payload.bundle_traits import OPENED, RUNNERS, SEPARATE
+from harness.payload.bundle_traits import OPENED, PROGRAM_FILES, SEPARATE
 from harness.payload.elf import ElfFile, read_elf
 from harness.payload.elf_image import printable
 from harness.payload.hashes import sha256_of
@@ -110,7 +110,7 @@ def _walk(root: Path, problems: list[Problem]) -> Iterator[tuple[Path, list[str]
 
 
 def _is_candidate(path: Path) -> bool:
-    return path.name in RUNNERS or _LIBRARY.fullmatch(path.name) is not None
+    return path.name in PROGRAM_FILES or _LIBRARY.fullmatch(path.name) is not None
 
 
 def _usable(path: Path, root: Path, problems: list[Problem]) -> bool:
@@ -139,7 +139,7 @@ def _that_count(candidates: Mapping[PurePosixPath, Path], result: Found) -> dict
     by_name: dict[str, list[PurePosixPath]] = {}
     for place in candidates:
         by_name.setdefault(place.name, []).append(place)
-    programs = [name for name in RUNNERS if name in by_name]
+    programs = [name for name in PROGRAM_FILES if name in by_name]
     todo = programs or [name for name in by_name if name.startswith(("libMNN", "libllm"))]
     todo += [name for name in by_name if name in SEPARATE or name.startswith(OPENED)]
     count: set[str] = set()
@@ -235,7 +235,7 @@ def _add_scope(result: Found, root: Path, folder: PurePosixPath, members: Mappin
 
 def _main_abi(elves: Mapping[PurePosixPath, ElfFile]) -> str | None:
     """Return the ABI of most files, the programs counting first."""
-    programs = [elf.abi for place, elf in elves.items() if place.name in RUNNERS and elf.abi]
+    programs = [elf.abi for place, elf in elves.items() if place.name in PROGRAM_FILES and elf.abi]
     known = programs or [elf.abi for elf in elves.values() if elf.abi]
     order: Callable[[str], tuple[int, int]] = lambda abi: (-known.count(abi), ABIS.index(abi))  # noqa: E731
     return min(set(known), key=order, default=None)

@@ -19,7 +19,7 @@ from harness.payload.bundle_deps import (
 from harness.payload.bundle_files import Found, Scope, find_files, found
 from harness.payload.bundle_loading import BIG_PAGE_ABIS, check_loading
 from harness.payload.bundle_symbols import unresolved
-from harness.payload.bundle_traits import RUNNERS, Traits, read_traits
+from harness.payload.bundle_traits import PROGRAM_FILES, PROGRAMS, Traits, read_traits
 from harness.payload.model_problem import Problem
 
 _SYSTEM = {"android": "Android", "linux": "Linux", None: "Android"}
@@ -103,7 +103,7 @@ class BundleReport:
             "engine": _same(variant.traits.engine for variant in self.variants),
             "engine_version": _same(variant.traits.engine_version for variant in self.variants),
             "backends": list(backends),
-            "runners": [name for name in RUNNERS if any(name in variant.programs for variant in self.variants)],
+            "runners": [name for name in PROGRAMS if any(name in variant.programs for variant in self.variants)],
             "variants": [variant.to_json() for variant in self.variants],
             "left_out": list(self.left_out),
         }
@@ -147,7 +147,7 @@ def _variant(root: Path, scope: Scope, platform: Platform | None, traits: Traits
         platform=platform,
         folder=str(scope.folder),
         files=tuple(BundleFile(name, place.relative_to(root).as_posix()) for name, place in sorted(places.items())),
-        programs={name: name for name in RUNNERS if name in scope.files},
+        programs={name: file for name, file in PROGRAMS.items() if file in scope.files},
         backends=traits.backends,
         cpu_features=tuple(sorted({feature for elf in elves for feature in elf.features_needed})),
         min_sdk=max(levels, default=None) if platform != "linux" else None,
@@ -171,15 +171,15 @@ def _check_runners(root: Path, files: Found) -> Iterator[Problem]:
             said = f"{root} holds no program and no library"
             yield found("bundle_empty", said, "name the folder that MNN was built in, or an unpacked release of it")
         elif files.static_libraries:
-            yield _no_runner(f"{root} holds MNN's static libraries, but none of {', '.join(RUNNERS)}", sdk=root)
+            yield _no_runner(f"{root} holds MNN's static libraries, but none of {', '.join(PROGRAM_FILES)}", sdk=root)
         return
-    without = [scope for scope in files.scopes if not any(name in scope.files for name in RUNNERS)]
+    without = [scope for scope in files.scopes if not any(name in scope.files for name in PROGRAM_FILES)]
     if len(without) == len(files.scopes):
         sdk = any(name.startswith("libMNN") for scope in without for name in scope.files)
-        yield _no_runner(f"{root} holds libraries, but none of {', '.join(RUNNERS)}", sdk=root if sdk else None)
+        yield _no_runner(f"{root} holds libraries, but none of {', '.join(PROGRAM_FILES)}", sdk=root if sdk else None)
         return
     for scope in without:
-        said = f"{scope.path} ({scope.abi}) holds none of {', '.join(RUNNERS)}: phones of this ABI cannot use it"
+        said = f"{scope.path} ({scope.abi}) holds none of {', '.join(PROGRAM_FILES)}: phones of this ABI cannot use it"
         yield found("no_runner", said, f"add a program for {scope.abi}, or remove the folder", warning=True)
     for scope in files.scopes:
         yield from _check_programs(scope)
@@ -205,7 +205,7 @@ def _check_programs(scope: Scope) -> Iterator[Problem]:
 def _platform(scope: Scope) -> tuple[Platform | None, list[Problem]]:
     """Return what the files of a scope were built for, and those that were built for something else."""
     platforms = {name: platform_of(elf) for name, elf in scope.files.items()}
-    told = [platforms[name] for name in RUNNERS if platforms.get(name)] or [p for p in platforms.values() if p]
+    told = [platforms[name] for name in PROGRAM_FILES if platforms.get(name)] or [p for p in platforms.values() if p]
     main = max(sorted({p for p in told if p}), key=told.count, default=None)
     return main, [
         found(

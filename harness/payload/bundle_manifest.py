@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
 
-RunnerName = Literal["farm_runner", "llm_bench", "llm_demo"]
+RunnerName = Literal["farm_runner", "llm_bench", "llm_demo", "modulebasic", "mnnv2basic", "benchmark"]
+#: Those that run models which are no language models, the most telling one first.
+TENSOR_RUNNERS: tuple[RunnerName, ...] = ("farm_runner", "modulebasic", "mnnv2basic", "benchmark")
 Argument = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00]+$")]
 _Path = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9._+/-]+$")]
 _Backend = Literal["cpu", "opencl", "vulkan"]

@@ -17,7 +17,7 @@ from harness.payload.bundle import MANIFEST, read_manifest
 from harness.payload.bundle_files import found
 from harness.payload.bundle_inspect import BundleReport, BundleVariant, inspect_folder
 from harness.payload.bundle_manifest import BundleManifest, Variant
-from harness.payload.bundle_traits import RUNNERS
+from harness.payload.bundle_traits import PROGRAMS
 from harness.payload.elf import read_elf
 from harness.payload.hashes import sha256_of
 from harness.payload.model_problem import Problem
@@ -176,10 +176,11 @@ def _of_app(app: App, folder: Path, page_bytes: int | None) -> Inspected:
 def _name_program(file: Path) -> None:
     """Give a runner its own name: in an app it has to be called like a library to be installed as a file."""
     runner = file.name.removeprefix("lib").removesuffix(".so")
-    if runner in RUNNERS and runner != file.name:
+    program = next((own for name, own in PROGRAMS.items() if runner in (name, own)), None)
+    if program is not None and program != file.name:
         with contextlib.suppress(BundleError):  # the inspection tells what is wrong with it
             if read_elf(file).kind == "program":
-                file.rename(file.with_name(runner))
+                file.rename(file.with_name(program))
 
 
 def _renamed(problems: Iterable[Problem], folder: Path, source: Path) -> Iterator[Problem]:

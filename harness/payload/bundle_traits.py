@@ -14,12 +14,23 @@ from dataclasses import dataclass, field
 
 from harness.core.errors import BundleError
 from harness.payload.bundle_deps import Platform
+from harness.payload.bundle_manifest import RunnerName
 from harness.payload.elf import ElfFile
 from harness.payload.elf_constant import constant_of
 from harness.payload.elf_image import BROKEN, ElfImage
 
-#: The programs that can run generations, by the name of their runner, the most telling one first.
-RUNNERS = ("farm_runner", "llm_bench", "llm_demo")
+#: The programs that can run cells, by the name of their runner: those of language models first, then MNN's own tools
+#: for other models; of each the most telling one first.
+PROGRAMS: Mapping[RunnerName, str] = {
+    "farm_runner": "farm_runner",
+    "llm_bench": "llm_bench",
+    "llm_demo": "llm_demo",
+    "modulebasic": "ModuleBasic.out",
+    "mnnv2basic": "MNNV2Basic.out",
+    "benchmark": "benchmark.out",
+}
+#: Their files.
+PROGRAM_FILES = tuple(PROGRAMS.values())
 #: Backends that MNN puts into a library of their own when it is built with MNN_SEP_BUILD.
 SEPARATE = {
     "libMNN_CL.so": "opencl",
@@ -183,7 +194,7 @@ def _unloaded(files: Mapping[str, ElfFile], scans: Mapping[str, _Scan]) -> dict[
         for name, elf in files.items()
     }
     unloaded: dict[str, tuple[str, ...]] = {}
-    programs = [name for name in RUNNERS if name in files]
+    programs = [name for name in PROGRAM_FILES if name in files]
     reached = {program: _reach(program, leads_to) for program in programs}
     for name in files:
         if name in SEPARATE:

@@ -15,7 +15,7 @@ from harness.payload.archive_entries import shown
 from harness.payload.bundle import MANIFEST, Bundle, read_bundle
 from harness.payload.bundle_inspect import BundleVariant
 from harness.payload.bundle_source import Inspected, errors_of, inspect_source
-from harness.payload.bundle_traits import RUNNERS
+from harness.payload.bundle_traits import PROGRAM_FILES, PROGRAMS
 from harness.payload.bundles_place import BUNDLES
 from harness.payload.folder import copy_file
 from harness.payload.hashes import sha256_of
@@ -122,14 +122,14 @@ def _refuse(inspected: Inspected) -> None:
         raise BundleError(
             "no_runner",
             f"no program of {inspected.source} is there for all its ABIs",
-            remedy=f"add one of {', '.join(RUNNERS)} for each, or import them one by one",
+            remedy=f"add one of {', '.join(PROGRAM_FILES)} for each, or import them one by one",
         )
 
 
 def _programs(variants: Sequence[BundleVariant]) -> dict[str, str]:
-    """Return the runners that every variant with programs has; they are called like their programs."""
+    """Return the runners that every variant with programs has, and their programs."""
     with_programs = [variant for variant in variants if variant.programs]
-    return {name: name for name in RUNNERS if all(name in variant.programs for variant in with_programs)}
+    return {name: file for name, file in PROGRAMS.items() if all(name in variant.programs for variant in with_programs)}
 
 
 def _folders(variants: Sequence[BundleVariant]) -> dict[str, BundleVariant]:

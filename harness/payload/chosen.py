@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.core.errors import ConfigError
 from harness.payload.bundle import Bundle, default_bundle, read_bundle
+from harness.payload.bundle_manifest import TENSOR_RUNNERS
 from harness.payload.bundles_place import find_bundle, imported_bundles
 from harness.payload.models import ModelFolder, find_model, read_model, read_tensor_model
 from harness.plan.model import Plan
@@ -44,16 +45,30 @@ def bundles_of(given: str | None, head: RunInfo | None, plan: Plan) -> tuple[Bun
     named = Path(given) if given else _of_run(head)
     if named is not None:
         bundle = read_bundle(find_bundle(str(named)))
-        return (bundle if plan.runner == "auto" else bundle.with_runner(plan.runner),)
+        return (used_by(bundle, plan),)
     found = [default_bundle(), *imported_bundles()]
     if plan.runner == "auto":
-        return tuple(found)
+        return tuple(used_by(bundle, plan) for bundle in found)
     able = tuple(bundle.with_runner(plan.runner) for bundle in found if plan.runner in bundle.manifest.runners)
     if not able:
         raise ConfigError(
             f"no device binaries here have {plan.runner}", remedy="import a build of MNN: mnn-farm bins import PATH"
         )
     return able
+
+
+def used_by(bundle: Bundle, plan: Plan) -> Bundle:
+    """Return a bundle as a plan uses it: by the runner that it names, else by the bundle's own, if that is able.
+
+    Raises:
+        ConfigError: the bundle has no such runner.
+    """
+    if plan.runner != "auto":
+        return bundle.with_runner(plan.runner)
+    if plan.kind != "tensor" or bundle.runner in TENSOR_RUNNERS:
+        return bundle
+    able = next((name for name in TENSOR_RUNNERS if name in bundle.manifest.runners), None)
+    return bundle if able is None else bundle.with_runner(able)
 
 
 def _of_run(head: RunInfo | None) -> Path | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.core.errors import ConfigError
 from harness.payload.bundle_deps import Platform, missing_libraries, platform_of
 from harness.payload.bundle_files import Scope, find_files
-from harness.payload.bundle_traits import RUNNERS, SEPARATE, read_traits
+from harness.payload.bundle_traits import PROGRAM_FILES, SEPARATE, read_traits
 from harness.payload.elf import ElfFile
 
 ENGINE = "libMNN.so"
@@ -156,7 +156,7 @@ def _variant(scope: Scope, headers: Headers) -> SdkVariant:
 
 def _wanted(files: dict[str, ElfFile]) -> dict[str, ElfFile]:
     """Return MNN's engine, its runners and its backends, and what these need; not its bindings to Java, say."""
-    todo = [ENGINE, "libllm.so", *RUNNERS[1:], *SEPARATE]
+    todo = [ENGINE, "libllm.so", *PROGRAM_FILES[1:], *SEPARATE]
     wanted: dict[str, ElfFile] = {}
     while todo:
         name = todo.pop()

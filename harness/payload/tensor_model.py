@@ -44,6 +44,7 @@ class TensorModel:
         graph_version: of MNN's converter that wrote it.
         needs: what it has that not every MNN knows.
         multiplied: how many weights its layers multiply with in each inference; 0 where that is not known.
+        by_session: whether MNN's sessions can run it; else only its Module API can.
     """
 
     file: str
@@ -57,6 +58,7 @@ class TensorModel:
     graph_version: str | None = None
     needs: tuple[EngineNeed, ...] = ()
     multiplied: int = 0
+    by_session: bool = True
 
     @property
     def path(self) -> Path:
@@ -109,6 +111,7 @@ def check_tensor_folder(path: Path) -> TensorCheck:
         graph_version=graph.version,
         needs=tuple(graph_needs(graph)),
         multiplied=multiplied_weights(data),
+        by_session=record.api != "module",
     )
     return TensorCheck(path, tuple(found), model, read_folder(path, only=only))
 

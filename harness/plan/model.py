@@ -284,9 +284,10 @@ class Plan(_Strict):
     cold_start: bool = Field(
         True, description="the first cell of a configuration is preceded by a start with the model out of all caches"
     )
-    runner: Annotated[Literal["auto", "farm_runner", "llm_bench", "llm_demo"], Option("--runner")] = Field(
-        "auto", description="the program that runs generations: ours, one of MNN's own, or the one the bundle prefers"
-    )
+    runner: Annotated[
+        Literal["auto", "farm_runner", "llm_bench", "llm_demo", "modulebasic", "mnnv2basic", "benchmark"],
+        Option("--runner"),
+    ] = Field("auto", description="the program that runs models: ours, one of MNN's own, or the one the bundle prefers")
     priority: list[Axis] = Field(
         ["backends", "threads"],
         description="axes to cover first: all values of the first one before the next of any other, and so on",
@@ -342,7 +343,7 @@ class Plan(_Strict):
             raise ValueError(f"{wrong[0]} means nothing in a plan of kind tensor: leave it out")
         if len(self.memory) > 1:
             raise ValueError("a plan of kind tensor has one value of memory")
-        if self.runner not in ("auto", "farm_runner"):
+        if self.runner in ("llm_bench", "llm_demo"):
             raise ValueError(f"{self.runner} runs language models only: a plan of kind tensor takes farm_runner")
 
     @model_serializer(mode="wrap")

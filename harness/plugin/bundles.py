@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from harness.core.errors import ConfigError
 from harness.payload.bundle import Bundle, read_bundle
 from harness.payload.bundles_place import find_bundle
+from harness.payload.chosen import used_by
 from harness.plan.model import Plan
 from harness.store.head import RunInfo
 
@@ -48,9 +49,7 @@ def two_builds_of(ab: str | None, rounds: str | None, head: RunInfo | None, plan
         names = [head.bundle.folder, begun.bundle.folder]
     else:
         raise ConfigError("the run's head does not name both builds", remedy="name them: --ab old,new")
-    a, b = (read_bundle(find_bundle(name)) for name in names)
-    if plan.runner != "auto":
-        a, b = a.with_runner(plan.runner), b.with_runner(plan.runner)
+    a, b = (used_by(read_bundle(find_bundle(name)), plan) for name in names)
     if a.runner != b.runner:
         raise ConfigError(
             f"--ab: {a.manifest.name} is used by {a.runner}, {b.manifest.name} by {b.runner}; they measure differently",

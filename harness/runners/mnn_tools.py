@@ -13,6 +13,20 @@ from dataclasses import dataclass
 
 from harness.runners.lines import Line
 
+#: MNNForwardType; 4 takes whatever the phone has, 13 is the CPU's fp16 extension.
+BACKEND_CODES = {
+    0: "cpu",
+    1: "metal",
+    2: "cuda",
+    3: "opencl",
+    4: "auto",
+    5: "nnapi",
+    6: "opengl",
+    7: "vulkan",
+    10: "hexagon",
+    13: "cpu",
+}
+
 _N = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)"
 _AVERAGE = re.compile(
     rf"Avg=\s*(?P<avg>{_N}) ms,(?: OpSum =\s*{_N} ms)?,?\s*min=\s*(?P<min>{_N}) ms, max=\s*(?P<max>{_N}) ms\s*"
@@ -30,7 +44,19 @@ _MEMORY = re.compile(rf"memoryInMB=f (?P<mb>{_N}) in ")
 _FORWARD = re.compile(r"(?:Use extra|Test) forward type: (?P<code>\d+)\s*")
 _FORWARD_NAME = re.compile(r"Forward type: \**(?P<name>[A-Za-z/]+)\** +thread=")
 _VERSION = re.compile(r"Model Version: (?P<version>\S.*?)\s*")
+# What ``backendTest`` finds, and what ``ModuleBasic`` does where its folder holds the output to compare with.
 _WRONG = re.compile(r"\d+ \[\S*\] (?:Tensor|Op outputs) .* (?:invalid|is error)|Can't compare tensor: ")
+_DIFFERS = re.compile(r"TESTERROR (?:name:|.* value error ?:)")
+_SAME = re.compile(rf"For (?P<name>.+), max = {_N}, diffmax = (?P<most>{_N}), diff rate = {_N}\s*")
+_SETTINGS = (
+    re.compile(r"Forward type: \S+ +thread=(?P<threads>\d+) precision=(?P<precision>\d+) "),
+    re.compile(r"precision:(?P<precision>\d+), memory: (?P<memory>\d+), Run (?P<loops>\d+) time:\s*"),
+    re.compile(r"-+> Benchmarking\.\.\. loop = (?P<loops>\d+), warmup = \d+\s*"),
+    re.compile(r"(?P<key>precision|memory)=(?P<value>\d+) in main, \d+\s*"),
+)
+_WRITTEN = re.compile(r"Write (?P<name>.+) output to (?P<file>output/\d+_\d+\.txt)")
+_MISSING = re.compile(r"TESTERROR Can't open (?P<file>.+)|open (?P<folder>.+) failed: .+")
+_BENCHMARK = "MNN benchmark"
 _USAGE = re.compile(
     r"Arguments: model\.MNN|Usage: \S*(?:ModuleBasic|GetMNNInfo|benchmark|MNNV2Basic|timeProfile|backendTest)"
 )
@@ -53,8 +79,11 @@ class ToolLog:
 
     ``forward_type`` is the MNNForwardType that was asked for, ``forward_name`` its name where only that is printed;
     ``backend_type`` is the one that the engine made. ``correct`` is ``backendTest``'s last word, ``differing`` the
-    tensors that it could not compare or found wrong before it. ``version`` is of the model (``GetMNNInfo``).
-    ``unread`` are lines with figures that could not be read.
+    tensors that it could not compare or found wrong before it, or those that ``ModuleBasic`` found to differ from what
+    lay beside its input; ``compared`` those that it compared at all. ``loops``, ``threads``, ``precision`` and
+    ``memory`` are what it says it was asked for, the last two as MNN's numbers. ``written`` are outputs and the files
+    that it wrote them to, ``missing`` the files that it could not open. ``benchmark`` says that ``benchmark`` began.
+    ``version`` is of the model (``GetMNNInfo``). ``unread`` are lines with figures that could not be read.
     """
 
     forward_type: int | None = None
@@ -64,6 +93,14 @@ class ToolLog:
     latencies: tuple[Latency, ...] = ()
     correct: bool | None = None
     differing: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+    loops: int | None = None
+    threads: int | None = None
+    precision: int | None = None
+    memory: int | None = None
+    written: tuple[tuple[str, str], ...] = ()
+    missing: tuple[str, ...] = ()
+    benchmark: bool = False
     version: str | None = None
     usage: bool = False
     unread: tuple[str, ...] = ()
@@ -78,7 +115,8 @@ def parse_tools(lines: Sequence[Line]) -> ToolLog:
     version = _first(_VERSION, texts)
     # "Correct !" ends a pass, also one that compared nothing.
     tested = any(text.startswith("Test forward type") for text in texts)
-    unread = [text[:300] for text in texts if _unreadable(text)]
+    differing = [text[:300] for text in texts if _DIFFERS.match(text) or (tested and _WRONG.match(text))]
+    settings = _settings(texts)
     return ToolLog(
         forward_type=None if forward is None else int(forward["code"]),
         forward_name=None if name is None or name["name"] == "N/A" else name["name"].lower(),
@@ -86,11 +124,32 @@ def parse_tools(lines: Sequence[Line]) -> ToolLog:
         memory_mb=float(session["mb"]) if session is not None else max(memory, default=None),
         latencies=tuple(latency for text in texts if (latency := _latency(text)) is not None),
         correct=any(text.startswith("Correct !") for text in texts) if tested else None,
-        differing=tuple(dict.fromkeys(text[:300] for text in texts if _WRONG.match(text))) if tested else (),
+        differing=tuple(dict.fromkeys(differing)),
+        compared=tuple(dict.fromkeys(match["name"] for text in texts if (match := _SAME.fullmatch(text)))),
+        loops=settings.get("loops"),
+        threads=settings.get("threads"),
+        precision=settings.get("precision"),
+        memory=settings.get("memory"),
+        written=tuple((match["name"], match["file"]) for text in texts if (match := _WRITTEN.fullmatch(text))),
+        missing=tuple(text[:300] for text in texts if _MISSING.fullmatch(text)),
+        benchmark=_BENCHMARK in texts,
         version=None if version is None else version["version"],
         usage=any(_USAGE.match(text) for text in texts),
-        unread=tuple(unread),
+        unread=tuple(text[:300] for text in texts if _unreadable(text)),
     )
+
+
+def _settings(texts: Sequence[str]) -> dict[str, int]:
+    """Return what the tool repeats of its settings, each as it stands first."""
+    found: dict[str, int] = {}
+    for text in texts:
+        for pattern in _SETTINGS:
+            match = pattern.match(text)
+            if match is not None:
+                told = match.groupdict()
+                told = {told["key"]: told["value"]} if "key" in told else told
+                found = {**{key: int(value) for key, value in told.items()}, **found}
+    return found
 
 
 def _first(pattern: re.Pattern[str], texts: Sequence[str]) -> re.Match[str] | None:

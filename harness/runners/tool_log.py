@@ -59,11 +59,11 @@ def words_of(lines: Mapping[str, tuple[Line, ...]]) -> tuple[str, ...]:
     return tuple(text for text in said if not _COMPILED.match(text))
 
 
-def step_failed(name: str, run: RunLog | None) -> Iterator[RunnerError]:
-    """Yield how a step beside the measured one failed, if it did."""
+def step_failed(name: str, run: RunLog | None, shows: str = "the text") -> Iterator[RunnerError]:
+    """Yield how a step beside the measured one failed, if it did; it is the one that ``shows`` something."""
     if run is None:
-        yield RunnerError(stage=name, message="the run that shows the text did not take place")
+        yield RunnerError(stage=name, message=f"the run that shows {shows} did not take place")
     elif run.end is None or run.end.why != "exit" or run.end.exit_code != 0:
         how = "nobody knows how" if run.end is None else f"{run.end.why}, exit code {run.end.exit_code}"
         last = (run.stderr or run.stdout).decode("utf-8", "replace").strip().splitlines()[-1:] or ["no word"]
-        yield RunnerError(stage=name, message=f"the run that shows the text ended badly ({how}): {last[0][:300]}")
+        yield RunnerError(stage=name, message=f"the run that shows {shows} ended badly ({how}): {last[0][:300]}")

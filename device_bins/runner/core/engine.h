@@ -8,6 +8,7 @@
 
 #include "line.h"
 #include "options.h"
+#include "samples.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,6 +100,16 @@ struct engine {
                  struct trouble *trouble);
     /* A generation was told (optional). */
     bool (*done)(struct engine *engine, struct trouble *trouble);
+    /* An ordinary model instead, sized for a sample (optional, with the three below). */
+    bool (*tensor_load)(struct engine *engine, const struct options *options, const struct sample *sample,
+                        struct loaded *loaded, struct trouble *trouble);
+    /* Take another sample. */
+    bool (*tensor_fit)(struct engine *engine, const struct sample *sample, struct trouble *trouble);
+    /* Inputs in, run, outputs out. */
+    bool (*tensor_run)(struct engine *engine, struct trouble *trouble);
+    /* An output of the last run, valid until the next one; false when there are no more. Without a `dtype` it has one
+     * that is not known here. */
+    bool (*tensor_output)(struct engine *engine, size_t number, struct array *array);
     /* All was done (optional). */
     bool (*close)(struct engine *engine, struct trouble *trouble);
     /* The last look at a line before it is written (optional): an engine made for tests spoils it. */

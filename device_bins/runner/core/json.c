@@ -215,6 +215,20 @@ struct json json_member(struct json object, const char *key) {
     return last;
 }
 
+bool json_next(struct json list, struct json *item) {
+    struct reader reader = {.text = list.text, .at = list.text, .end = list.text + list.length};
+    if (!list.text || list.text[0] != '[') return false;
+    reader.at = item->text ? item->text + item->length : list.text + 1;
+    skip_blank(&reader);
+    if (item->text) (void)take(&reader, ',');
+    skip_blank(&reader);
+    if (reader.at == reader.end || *reader.at == ']') return false;
+    item->text = reader.at;
+    (void)value(&reader);
+    item->length = (size_t)(reader.at - item->text);
+    return true;
+}
+
 static void put_compact(struct line *out, struct json value) {
     bool quoted = false;
     for (size_t n = 0; n < value.length; n++) {

@@ -22,6 +22,8 @@ struct json json_read(const char *text, size_t length, struct line *wrong);
 /* A member of an object; the last one of that name, as Python has it. */
 struct json json_member(struct json object, const char *key);
 bool json_is_object(struct json value);
+/* The next item of a list, the first one after an item of {0}; false at its end, and for what is no list. */
+bool json_next(struct json list, struct json *item);
 /* Append what a JSON string says; false when the value is no string. */
 bool json_string(struct json value, struct line *text);
 /* Append an object in one line without blanks and without the members of one name. */

@@ -1,5 +1,5 @@
 /* A runner: prints one JSON object a line on stdout: `hello`, `load`, `generation` (one per warm-up, timed generation
- * and answer), `error`, `end`. Exit code 0 when all was done, 1 after an `error` event, 2 for a wrong command line (one
+ * and answer), of an ordinary model `inference` and `output` instead, `error`, `end`. Exit code 0 when all was done, 1 after an `error` event, 2 for a wrong command line (one
  * sentence on stderr, nothing on stdout). Times are milliseconds of the monotonic clock, sizes bytes.
  */
 #include "clock.h"
@@ -75,10 +75,15 @@ static bool make_folders(const char *path) {
 
 /* Go to the work folder: some caches of an engine go to the current folder whatever it is told. */
 static bool enter_work_folder(struct options *options, struct trouble *trouble) {
-    struct line model = {0}, work = {0};
-    absolute_path(&model, options->model);
+    const char **paths[] = {&options->model, &options->tensor, &options->inputs, &options->outputs};
+    struct line work = {0};
+    for (size_t n = 0; n < sizeof paths / sizeof *paths; n++) {
+        struct line path = {0};
+        if (!*paths[n]) continue;
+        absolute_path(&path, *paths[n]);
+        *paths[n] = path.data;
+    }
     absolute_path(&work, options->work_dir ? options->work_dir : ".");
-    options->model = model.data;
     options->work_dir = work.data;
     if (make_folders(work.data) && !chdir(work.data)) return true;
     trouble_say(trouble, "config", "the work folder %s cannot be used: %s", work.data, strerror(errno));
@@ -120,6 +125,15 @@ static void forget_loaded(struct run *run) {
     run->loaded = (struct loaded){0};
 }
 
+static bool is_required(const struct run *run, struct trouble *trouble) {
+    const struct options *options = &run->options;
+    const char *actual = run->loaded.backend_actual;
+    if (!options->require_backend || (actual && !strcmp(actual, options->backend))) return true;
+    trouble_say(trouble, "fallback", "%s was asked for and not used: %s", options->backend,
+                line_string(&run->loaded.proof));
+    return false;
+}
+
 /* Load as often as asked, each time without the one before; the last one stays. */
 static bool load_in_rounds(struct run *run, struct trouble *trouble) {
     const struct options *options = &run->options;
@@ -128,12 +142,7 @@ static bool load_in_rounds(struct run *run, struct trouble *trouble) {
         int64_t cache_before = files_bytes(engine->cache_name);
         if (!engine->load(engine, options, &run->loaded, trouble)) return with_complaint(&trouble->message), false;
         tell_load(run, round, cache_before);
-        const char *actual = run->loaded.backend_actual;
-        if (options->require_backend && (!actual || strcmp(actual, options->backend))) {
-            trouble_say(trouble, "fallback", "%s was asked for and not used: %s", options->backend,
-                        line_string(&run->loaded.proof));
-            return false;
-        }
+        if (!is_required(run, trouble)) return false;
         if (round + 1 == options->load_rounds) return true;
         engine->unload(engine);
         forget_loaded(run);
@@ -228,11 +237,34 @@ static void tell_end(struct run *run) {
     event_end(run, END);
 }
 
+/* Load an ordinary model, sized for the first sample. */
+static bool load_for(struct run *run, const struct sample *sample, struct trouble *trouble) {
+    struct engine *engine = run->engine;
+    int64_t cache_before = files_bytes(engine->cache_name);
+    if (!engine->tensor_load(engine, &run->options, sample, &run->loaded, trouble))
+        return with_complaint(&trouble->message), false;
+    tell_load(run, 0, cache_before);
+    return is_required(run, trouble);
+}
+
+static int run_tensor(struct run *run) {
+    struct trouble trouble = {0};
+    struct samples samples = {0};
+    if (!enter_work_folder(&run->options, &trouble) || !read_samples(run->options.inputs, &samples, &trouble))
+        return fail(run, &trouble, "input");
+    if (!load_for(run, &samples.items[0], &trouble)) return fail(run, &trouble, "load");
+    if (!run_samples(run, &samples, &trouble)) return fail(run, &trouble, "run");
+    run->engine->unload(run->engine);
+    tell_end(run);
+    return 0;
+}
+
 static int run_all(struct run *run) {
     struct engine *engine = run->engine;
     struct trouble trouble = {0};
     if (engine->open && !engine->open(engine, &trouble)) return fail(run, &trouble, "config");
     tell_hello(run);
+    if (run->options.tensor) return run_tensor(run);
     if (!enter_work_folder(&run->options, &trouble) || !load_in_rounds(run, &trouble))
         return fail(run, &trouble, "load");
     if (!cut_prompt(run, &trouble)) return fail(run, &trouble, "config");

@@ -17,8 +17,12 @@ static const char text_to_cut[] =
     "the narrow plank behind the school should be called a bridge at all. ";
 
 const char *const usage =
-    "Times generations of a language model token by token and tells them as JSON, one event a line.\n\n"
-    "  --model DIR            MNN model folder, or its config.json (needed)\n"
+    "Times generations of a language model token by token, or runs of another model, and tells them as JSON, one\n"
+    "event a line.\n\n"
+    "  --model DIR            MNN model folder, or its config.json (this or --tensor is needed)\n"
+    "  --tensor MODEL.mnn     a model that is no language model\n"
+    "  --inputs DIR           of --tensor: index.json, and samples as raw files\n"
+    "  --outputs DIR          of --tensor: where the outputs go, as raw files\n"
     "  --backend NAME         cpu, opencl, vulkan (cpu)\n"
     "  --threads N            threads; for a GPU its mode mask, passed on (4)\n"
     "  --precision LEVEL      low, normal, high (low)\n"
@@ -165,6 +169,9 @@ static int read_option(struct options *options, struct engine *engine, const cha
         const char *name;
         const char **value;
     } texts[] = {{"--model", &options->model},
+                 {"--tensor", &options->tensor},
+                 {"--inputs", &options->inputs},
+                 {"--outputs", &options->outputs},
                  {"--prompt-text", &options->prompt_text},
                  {"--work-dir", &options->work_dir}};
     for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
@@ -230,6 +237,11 @@ int read_options(struct options *options, struct engine *engine, int count, char
         if (wrong) return wrong;
     }
     if (options->help) return 0;
-    if (!options->model) return misuse("--model is needed (--help lists the options)");
+    if (!options->model && !options->tensor)
+        return misuse("--model is needed, or --tensor (--help lists the options)");
+    if (options->model && options->tensor) return misuse("--model and --tensor exclude each other");
+    if (!options->tensor != !options->inputs || !options->tensor != !options->outputs)
+        return misuse("--tensor, --inputs and --outputs belong together");
+    if (options->tensor && !engine->tensor_load) return misuse("%s runs no --tensor", engine->runner);
     return question_file ? add_question_file(options, question_file) : 0; /* its questions come after all others */
 }

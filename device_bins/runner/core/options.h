@@ -25,7 +25,10 @@ struct pair {
 };
 
 struct options {
-    const char *model, *backend, *precision, *memory, *prompt_text, *work_dir;
+    const char *model;   /* a language model, or NULL */
+    const char *tensor;  /* an ordinary one, or NULL; then there are the next two */
+    const char *inputs, *outputs;
+    const char *backend, *precision, *memory, *prompt_text, *work_dir;
     int64_t threads, prompt_tokens, context_tokens, generate_tokens, warmups, repeats, ask_tokens;
     int64_t max_repeats, load_rounds;
     int64_t duration_ns; /* 0: as many as `repeats` says */

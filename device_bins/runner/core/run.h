@@ -27,4 +27,7 @@ void with_complaint(struct line *message);
  * An error after the first token is told after the generation, whose `finish` is then "error". */
 bool generate(struct run *run, struct task *task, const struct question *question, struct trouble *trouble);
 
+/* Time an ordinary model on the first sample, then run every sample once and write its outputs. */
+bool run_samples(struct run *run, const struct samples *samples, struct trouble *trouble);
+
 #endif

@@ -16,10 +16,6 @@
 
 using MNN::Transformer::Llm;
 
-namespace {
-
-const int SESSION_CODE_UNKNOWN = -1;
-
 // MNN's numbers for backends; 13 is the CPU backend with its half-precision or int8 extension.
 const char *backend_name(int code) {
     switch (code) {
@@ -47,7 +43,12 @@ MNNForwardType forward_type(const char *backend) {
     return !strcmp(backend, "opencl") ? MNN_FORWARD_OPENCL : !strcmp(backend, "vulkan") ? MNN_FORWARD_VULKAN : MNN_FORWARD_CPU;
 }
 
-// The backend that a session of one operator really gets in this process when it asks for `backend`.
+namespace {
+
+const int SESSION_CODE_UNKNOWN = -1;
+
+} // namespace
+
 int session_code(const char *backend) {
     using namespace MNN::Express;
     std::vector<int8_t> graph = Variable::save({_Sqrt(_Input({1, 4}, NCHW))});
@@ -61,6 +62,20 @@ int session_code(const char *backend) {
     if (!session || !interpreter->getSessionInfo(session, MNN::Interpreter::BACKENDS, codes)) return SESSION_CODE_UNKNOWN;
     return codes[0];
 }
+
+MNN::BackendConfig levels_of(const struct options *options) {
+    MNN::BackendConfig config;
+    const char *precision = options->precision, *memory = options->memory;
+    config.precision = !strcmp(precision, "low")    ? MNN::BackendConfig::Precision_Low
+                       : !strcmp(precision, "high") ? MNN::BackendConfig::Precision_High
+                                                    : MNN::BackendConfig::Precision_Normal;
+    config.memory = !strcmp(memory, "low")    ? MNN::BackendConfig::Memory_Low
+                    : !strcmp(memory, "high") ? MNN::BackendConfig::Memory_High
+                                              : MNN::BackendConfig::Memory_Normal;
+    return config;
+}
+
+namespace {
 
 // The model's runtime is a protected member; a class derived from it may name it.
 struct Reach : Llm {

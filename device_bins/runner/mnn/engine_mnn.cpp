@@ -4,14 +4,15 @@
 // `load_it`.
 #include "backend.hpp"
 #include "clock.h"
+#include "guarded.hpp"
 #include "json.h"
 #include "model_files.h"
 #include "process.h"
+#include "tensors.hpp"
 
 #include <MNN/Interpreter.hpp>
 
 #include <cstring>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -27,18 +28,6 @@ struct State {
 };
 
 State *state_of(struct engine *engine) { return static_cast<State *>(engine->state); }
-
-// The engine throws where it does not expect a file or a number as it is.
-template <class Work> bool guarded(struct trouble *trouble, Work work) {
-    try {
-        return work();
-    } catch (const std::exception &error) {
-        trouble_say(trouble, nullptr, "the engine threw: %s", error.what());
-    } catch (...) {
-        trouble_say(trouble, nullptr, "the engine threw something without a name");
-    }
-    return false;
-}
 
 // --- loading ---
 
@@ -140,6 +129,7 @@ void unload(struct engine *engine) {
     state->logits = nullptr;
     delete state->llm;
     state->llm = nullptr;
+    unload_tensors();
 }
 
 // --- generating ---
@@ -253,5 +243,9 @@ extern "C" struct engine *engine_here(void) {
     engine.logits = last_row;
     engine.text = put_text;
     engine.loop = own_loop;
+    engine.tensor_load = load_tensors;
+    engine.tensor_fit = fit_tensors;
+    engine.tensor_run = run_tensors;
+    engine.tensor_output = output_of_tensors;
     return &engine;
 }

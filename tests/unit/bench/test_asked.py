@@ -54,6 +54,22 @@ def test_a_command_line_is_believed_before_a_note() -> None:
     assert asked("# backend: cpu", "# command: ./llm_bench -a opencl").backends == ("opencl",)
 
 
+@pytest.mark.parametrize(
+    ("line", "repeats"),
+    [
+        ("# command: ./MNNV2Basic.out q.mnn 10 0 0 2", 10),
+        ("# command: ./MNNV2Basic.out q.mnn", 1),
+        ("# command: ./ModuleBasic.out q.mnn dir 0 0 20", 20),
+        ("# command: ./ModuleBasic.out q.mnn dir 0 0", 0),
+        ("# command: ./benchmark.out models 7 5", 7),
+        ("# command: ./benchmark.out models", None),
+        ("# command: ./GetMNNInfo q.mnn 3", None),
+    ],
+)
+def test_how_often_the_tools_for_single_models_run_is_in_their_commands(line: str, repeats: int | None) -> None:
+    assert asked(line).repeats == repeats
+
+
 def test_repeats_and_exit_status_are_told() -> None:
     got = asked("# command: ./llm_bench -rep 7", "# exit status: 134")
     assert (got.repeats, got.exit_code) == (7, 134)

@@ -39,7 +39,10 @@ def test_the_products_own_bundle_is_good() -> None:
     ("manifest", "says"),
     [
         (GOOD.replace('"run"\n', '"runs"\n'), "program 'runs' is not among its files: add it there"),
-        (GOOD.replace('"farm_runner"', '"llama"'), "runner: input should be 'farm_runner', 'llm_bench' or 'llm_demo'"),
+        (
+            GOOD.replace('"farm_runner"', '"llama"'),
+            "runner: input should be 'farm_runner', 'llm_bench', 'llm_demo', 'modulebasic'",
+        ),
         (GOOD.replace('"toy"', '"../toy"'), "name: string should match pattern"),
         (GOOD.replace('["cpu"]', "[]"), "backends needs at least one value"),
         (GOOD + "abi = 1\n", "unknown key 'abi'; did you mean 'abis'?"),

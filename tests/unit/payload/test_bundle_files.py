@@ -72,7 +72,7 @@ def test_of_the_folder_of_a_build_only_what_its_programs_need_and_backends_count
             "tools/train/libMNNTrain.so": elf_kit.library("libMNNTrain.so", needed=("libgone.so",)),
             "3rd_party/libplugin.so": b"not even one",
             "CMakeFiles/3.25/libtest.so": elf_kit.library("libtest.so", abi="x86_64"),
-            "MNNV2Basic.out": elf_kit.program(abi="x86_64"),
+            "timeProfile.out": elf_kit.program(abi="x86_64"),
             "CMakeFiles/MNN.dir/a.o": b"object",
         },
     )

@@ -345,7 +345,8 @@ def test_libraries_without_a_program_are_an_sdk(elf_kit: ModuleType, inspect: In
                       for abi in ("arm64-v8a", "armeabi-v7a")})  # fmt: skip
     problem = only(report)
     assert (problem.check, problem.severity) == ("no_runner", "error")
-    assert problem.detail == f"{tmp_path} holds libraries, but none of farm_runner, llm_bench, llm_demo"
+    programs = "farm_runner, llm_bench, llm_demo, ModuleBasic.out, MNNV2Basic.out, benchmark.out"
+    assert problem.detail == f"{tmp_path} holds libraries, but none of {programs}"
     assert problem.fix == f"build our runner against it: mnn-farm bins build --sdk {tmp_path}"
     assert [variant.abi for variant in report.variants] == ["arm64-v8a", "armeabi-v7a"]
 

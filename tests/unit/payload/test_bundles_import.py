@@ -344,3 +344,30 @@ def test_a_bundle_is_called_like_its_archive_unless_told_otherwise(file: str, na
     assert default_name(tmp_path / file) == name
     (tmp_path / file).mkdir()
     assert default_name(tmp_path / file) == file
+
+
+TENSOR_TOOLS = ("ModuleBasic.out", "MNNV2Basic.out", "benchmark.out")
+
+
+def test_mnns_tools_for_other_models_are_runners_beside_those_of_language_models(
+    elf_kit: ModuleType, tmp_path: Path
+) -> None:
+    source = elf_kit.write(tmp_path / "mnn", {**elf_kit.build(), **{name: elf_kit.program() for name in TENSOR_TOOLS}})
+    bundle = take(source)
+    assert bundle.runner == "llm_bench"
+    assert bundle.manifest.runners == ["llm_bench", "llm_demo", "modulebasic", "mnnv2basic", "benchmark"]
+    chosen = bundle.with_runner("mnnv2basic")
+    assert (chosen.runner, chosen.program) == ("mnnv2basic", "MNNV2Basic.out")
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
+def test_a_build_with_them_alone_is_a_bundle(elf_kit: ModuleType, tmp_path: Path, packed: bool) -> None:
+    files = {"libMNN.so": elf_kit.build()["libMNN.so"], **{name: elf_kit.program() for name in TENSOR_TOOLS}}
+    source = elf_kit.write(tmp_path / "mnn", files)
+    if packed:
+        with zipfile.ZipFile(tmp_path / "mnn.zip", "w") as archive:
+            for name in files:
+                archive.write(source / name, f"mnn/{name}")
+        source = tmp_path / "mnn.zip"
+    bundle = take(source)
+    assert (bundle.runner, bundle.manifest.runners) == ("modulebasic", ["modulebasic", "mnnv2basic", "benchmark"])

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,74 @@ def run(built: Path, work: Path, *options: str) -> tuple[int, list[dict[str, Any
     amount = ["--prompt-tokens", "4", "--generate-tokens", "3", "--warmups", "0", "--repeats", "1"]
     done = subprocess.run([*argv, *amount, *options], capture_output=True, timeout=30)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
+
+
+def run_tensor(built: Path, work: Path, *options: str, samples: Any = None) -> tuple[int, list[dict[str, Any]], str]:
+    """Run the toy's model, which doubles x to y, on samples by their shapes; or on what stands for an index."""
+    inputs, shapes = work / "inputs", ([2, 3], [1]) if samples is None else samples
+    inputs.mkdir(parents=True)
+    told = []
+    for name, shape in enumerate(shapes if samples is None else ()):
+        count = 6 if name == 0 else 1
+        (inputs / f"{name}.bin").write_bytes(struct.pack(f"<{count}f", *range(count)))
+        told.append(
+            {"name": f"{name}", "tensors": [{"name": "x", "dtype": "float32", "shape": shape, "file": f"{name}.bin"}]}
+        )
+    (inputs / "index.json").write_text(json.dumps({"samples": told}) if samples is None else json.dumps(samples))
+    (work / "net.mnn").write_bytes(b"model")
+    argv = [str(built / "farm_runner"), "--tensor", str(work / "net.mnn"), "--inputs", str(inputs)]
+    argv += ["--outputs", str(work / "outputs"), "--work-dir", str(work / "work"), *options]
+    done = subprocess.run(argv, capture_output=True, timeout=30)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
+
+
+def test_the_built_runner_runs_ordinary_models(built: Path, tmp_path: Path) -> None:
+    code, events, _ = run_tensor(built, tmp_path, "--warmups", "1", "--repeats", "2", "--require-backend")
+    assert code == 0
+    assert [(event.get("kind"), event.get("sample")) for event in events if event["event"] == "inference"] == [
+        ("warmup", "0"), ("timed", "0"), ("timed", "0"), ("check", "0"), ("check", "1"),
+    ]  # fmt: skip
+    outputs = [event for event in events if event["event"] == "output"]
+    assert [(one["name"], one["dtype"], one["shape"], one["file"]) for one in outputs] == [
+        ("y", "float32", [2, 3], "0.0.bin"),
+        ("y", "float32", [1], "1.0.bin"),
+    ]
+    assert struct.unpack("<6f", (tmp_path / "outputs" / "0.0.bin").read_bytes()) == (0, 2, 4, 6, 8, 10)
+    assert events[1]["proof"] == "asked for cpu; the session runs on cpu (code 13)"
+
+
+def test_an_ordinary_model_on_a_backend_that_is_not_there_is_not_timed(built: Path, tmp_path: Path) -> None:
+    code, events, _ = run_tensor(built, tmp_path, "--backend", "opencl", "--require-backend")
+    assert [event["event"] for event in events] == ["hello", "load", "error", "end"]
+    assert (code, events[1]["backend_actual"], events[2]["stage"]) == (1, "cpu", "fallback")
+
+
+def sample(**changed: Any) -> dict[str, Any]:
+    """An index with one array, of which something is not as it must be."""
+    tensor = {"name": "x", "dtype": "float32", "shape": [2], "file": "x.bin", **changed}
+    return {"samples": [{"name": "0", "tensors": [tensor]}]}
+
+
+@pytest.mark.parametrize(
+    ("samples", "says"),
+    [
+        ([], "holds no sample"),
+        ({"samples": [{"name": "0", "tensors": []}]}, "sample 0 of"),
+        ({"samples": [{"tensors": []}]}, "name is missing or no text"),
+        (sample(dtype="float64"), "x is float64, which the engine does not take"),
+        (sample(shape=[-1]), "the shape of x is none"),
+        (sample(shape=[2**20, 2**20]), "the shape of x is none"),
+        (sample(shape=[1] * 17), "the shape of x is none"),
+        (sample(shape="2"), "the shape of x is none"),
+        (sample(file="gone.bin"), "gone.bin cannot be read: No such file"),
+        (sample(file="index.json"), "its shape and type have 8"),
+    ],
+)
+def test_samples_that_are_none_are_an_error_of_the_input(built: Path, tmp_path: Path, samples: Any, says: str) -> None:
+    code, events, stderr = run_tensor(built, tmp_path, samples=samples)
+    assert [event["event"] for event in events] == ["hello", "error", "end"], stderr
+    assert (code, events[1]["stage"]) == (1, "input")
+    assert says in events[1]["message"]
 
 
 def test_the_program_lies_among_its_libraries(built: Path) -> None:

@@ -70,6 +70,21 @@ def test_what_was_named_is_the_only_choice(tools: Path) -> None:
         bundles_of(str(tools), None, plan("farm_runner"))
 
 
+def test_models_of_tensors_are_run_by_a_program_that_can(tools: Path) -> None:
+    tensors = Plan.model_validate({"kind": "tensor", "models": ["toy"], "backends": ["cpu"], "threads": [1]})
+    [bundle] = bundles_of(str(tools), None, tensors)
+    assert bundle.runner == "llm_demo", "it has none, which each of its cells says"
+    text = TOOLS.replace("[programs]", '[programs]\nbenchmark = "b"\nmnnv2basic = "v"').replace(
+        "files = [", 'files = ["b", "v", '
+    )
+    (tools / "bundle.toml").write_text(text)
+    for name in ("b", "v"):
+        (tools / name).write_bytes(b"program")
+    [bundle] = bundles_of(str(tools), None, tensors)
+    assert (bundle.runner, bundle.program) == ("mnnv2basic", "v")
+    assert bundles_of(str(tools), None, plan())[0].runner == "llm_demo"
+
+
 def test_our_own_bundle_by_path_is_only_itself(tmp_path: Path) -> None:
     copy = shutil.copytree(default_bundle().folder.root, tmp_path / "ours")
     assert [bundle.hash for bundle in bundles_of(str(copy), None, plan())] == [default_bundle().hash]

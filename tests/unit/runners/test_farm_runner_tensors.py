@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.core.resources import data_root
 from harness.payload.mnn_weights import Weights
 from harness.payload.models import find_model, read_tensor_model
 from harness.payload.tensor_case import TensorCase, case_of
 from harness.payload.tensor_files import read_tensors
 from harness.runners.events import RunnerLog, parse_runner_output
 
-PROGRAM = data_root() / "device_bins" / "runner" / "farm_runner.py"
+Run = Callable[..., "Ran"]
 
 
 @dataclass(frozen=True)
@@ -46,19 +45,25 @@ def inputs(tmp_path: Path) -> Path:
     return folder
 
 
-def run(model: Path, inputs: Path, *options: str) -> Ran:
-    outputs = inputs.parent / "outputs"
-    argv = [sys.executable, str(PROGRAM), "--tensor", str(model), "--inputs", str(inputs), "--outputs", str(outputs)]
-    argv += ["--threads", "1", "--precision", "high", "--work-dir", str(inputs.parent / "work"), *options]
-    done = subprocess.run(argv, capture_output=True, timeout=60, check=False)
-    return Ran(done.returncode, parse_runner_output(done.stdout), done.stderr.decode(), outputs)
+@pytest.fixture
+def run(mnn_runner: Any) -> Run:
+    """Run a model by the twin, and by the program in C++ where an SDK is named."""
+
+    def ran(model: Path, inputs: Path, *options: str) -> Ran:
+        outputs = inputs.parent / "outputs"
+        argv = [*mnn_runner.argv, "--tensor", str(model), "--inputs", str(inputs), "--outputs", str(outputs)]
+        argv += ["--threads", "1", "--precision", "high", "--work-dir", str(inputs.parent / "work"), *options]
+        done = subprocess.run(argv, capture_output=True, timeout=60, check=False)
+        return Ran(done.returncode, parse_runner_output(done.stdout), done.stderr.decode(), outputs)
+
+    return ran
 
 
 def tiny() -> Path:
     return find_model("tiny-cnn") / "tiny-cnn.mnn"
 
 
-def test_it_times_the_first_sample_and_writes_the_outputs_of_all(inputs: Path) -> None:
+def test_it_times_the_first_sample_and_writes_the_outputs_of_all(run: Run, inputs: Path) -> None:
     ran = run(tiny(), inputs, "--warmups", "1", "--repeats", "2", "--require-backend")
     assert (ran.exit_code, ran.log.junk, ran.log.errors) == (0, (), ())
     assert [(one.index, one.kind, one.sample) for one in ran.log.inferences] == [
@@ -88,7 +93,7 @@ def given(folder: Path, **arrays: Any) -> Path:
     return folder
 
 
-def test_what_a_session_cannot_run_is_run_as_a_module(tmp_path: Path, mnn_graphs: Path) -> None:
+def test_what_a_session_cannot_run_is_run_as_a_module(run: Run, tmp_path: Path, mnn_graphs: Path) -> None:
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     inputs = given(tmp_path / "inputs", x=x, times=np.array([2, 3], np.int32))
     ran = run(mnn_graphs / "by_content.mnn", inputs, "--repeats", "1", "--require-backend")
@@ -101,7 +106,9 @@ def test_what_a_session_cannot_run_is_run_as_a_module(tmp_path: Path, mnn_graphs
     assert "nothing proves that opencl runs a module" in gpu.log.errors[0].message
 
 
-def test_bytes_with_a_sign_and_outputs_without_an_element_are_handed_over(tmp_path: Path, mnn_graphs: Path) -> None:
+def test_bytes_with_a_sign_and_outputs_without_an_element_are_handed_over(
+    run: Run, tmp_path: Path, mnn_graphs: Path
+) -> None:
     signed = given(tmp_path / "signed", x=np.array([-128, 0, 127], np.int8))
     ran = run(mnn_graphs / "signed_bytes.mnn", signed, "--repeats", "1")
     assert (ran.log.outputs[0].dtype, ran.array(0).tolist()) == ("float32", [-128, 0, 127])
@@ -110,7 +117,7 @@ def test_bytes_with_a_sign_and_outputs_without_an_element_are_handed_over(tmp_pa
     assert [one.shape for one in ran.log.outputs] == [(0, 2)]
 
 
-def test_a_backend_that_is_not_there_is_told_and_nothing_is_timed(inputs: Path) -> None:
+def test_a_backend_that_is_not_there_is_told_and_nothing_is_timed(run: Run, inputs: Path) -> None:
     ran = run(tiny(), inputs, "--backend", "opencl", "--require-backend")
     assert (ran.exit_code, ran.log.inferences) == (1, ())
     assert [error.stage for error in ran.log.errors] == ["fallback"]
@@ -118,14 +125,14 @@ def test_a_backend_that_is_not_there_is_told_and_nothing_is_timed(inputs: Path) 
     assert (ran.log.load.backend_actual, ran.log.load.strength) == ("cpu", "log")
 
 
-def test_a_model_that_is_cut_off_is_a_load_error(tmp_path: Path, inputs: Path) -> None:
+def test_a_model_that_is_cut_off_is_a_load_error(run: Run, tmp_path: Path, inputs: Path) -> None:
     (tmp_path / "cut.mnn").write_bytes(tiny().read_bytes()[:4000])
     ran = run(tmp_path / "cut.mnn", inputs)
     assert (ran.exit_code, [error.stage for error in ran.log.errors]) == (1, ["load"])
     assert "the engine does not load" in ran.log.errors[0].message
 
 
-def test_an_input_of_another_name_or_size_is_an_input_error(inputs: Path) -> None:
+def test_an_input_of_another_name_or_size_is_an_input_error(run: Run, inputs: Path) -> None:
     index = json.loads((inputs / "index.json").read_text())
     index["samples"][0]["tensors"][0]["name"] = "image"
     (inputs / "index.json").write_text(json.dumps(index))
@@ -137,7 +144,7 @@ def test_an_input_of_another_name_or_size_is_an_input_error(inputs: Path) -> Non
     assert [error.stage for error in ran.log.errors] == ["input"]
 
 
-def test_options_that_do_not_belong_together_are_one_sentence() -> None:
-    done = subprocess.run([sys.executable, str(PROGRAM), "--tensor", "x.mnn"], capture_output=True, check=False)
+def test_options_that_do_not_belong_together_are_one_sentence(mnn_runner: Any) -> None:
+    done = subprocess.run([*mnn_runner.argv, "--tensor", "x.mnn"], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"--tensor, --inputs and --outputs belong together" in done.stderr

@@ -57,6 +57,27 @@ def test_memory_and_version_and_name_are_told() -> None:
     assert parse(named.replace("OpenCL", "N/A")).forward_name is None
 
 
+def test_what_a_tool_repeats_of_its_settings_is_told() -> None:
+    benchmark = (
+        "Forward type: CPU thread=4 precision=2 sparsity=0 sparseBlockOC=1 testQuantizedModel=0 enableKleidiAI=0"
+    )
+    log = parse("MNN benchmark", benchmark, "--------> Benchmarking... loop = 7, warmup = 5")
+    assert (log.benchmark, log.threads, log.precision, log.memory, log.loops) == (True, 4, 2, None, 7)
+    assert parse("precision:1, memory: 2, Run 30 time:") == ToolLog(precision=1, memory=2, loops=30)
+    assert parse("precision=1 in main, 260 ", "memory=2 in main, 261 ") == ToolLog(precision=1, memory=2)
+    assert parse("precision:1, memory: 0, Run 5 time:", "precision:2, memory: 1, Run 9 time:").loops == 5
+
+
+def test_modulebasic_tells_what_it_wrote_compared_and_missed() -> None:
+    log = parse("Write out/a output to output/0_0.txt", "For a b, max = 0.5, diffmax = 0.0, diff rate = 0.0")
+    assert (log.written, log.compared, log.differing) == ((("out/a", "output/0_0.txt"),), ("a b",), ())
+    differs = "TESTERROR y value error : absMaxV:0.1 - DiffMax 0.8"
+    assert parse("For y, max = 0.1, diffmax = 0.8, diff rate = 8.0", differs).differing == (differs,)
+    assert parse("TESTERROR name:y, info:0x0, ptr:0x0. size:10").differing != ()
+    assert parse("TESTERROR Can't open in/x.txt").missing == ("TESTERROR Can't open in/x.txt",)
+    assert parse("Write y output to ../../etc/passwd").written == ()
+
+
 def test_a_comparison_tells_what_it_left_out() -> None:
     log = parse("Test forward type: 7", "Can't compare tensor: x", "Can't compare tensor: x", "Correct !")
     assert (log.forward_type, log.correct, log.differing) == (7, True, ("Can't compare tensor: x",))

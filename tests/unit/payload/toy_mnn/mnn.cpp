@@ -14,13 +14,23 @@ namespace MNN {
 
 const char *getVersion() { return PLAYED; }
 Interpreter *Interpreter::createFromBuffer(const void *, size_t) { return new Interpreter; }
+Interpreter *Interpreter::createFromFile(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (file) fclose(file);
+    return file ? new Interpreter : nullptr;
+}
 Session *Interpreter::createSession(const ScheduleConfig &config) {
     if (config.type != MNN_FORWARD_CPU) printf("Can't Find type=%d backend, use 0 instead\n", config.type);
     return reinterpret_cast<Session *>(this);
 }
-bool Interpreter::getSessionInfo(const Session *, SessionInfoCode, void *backend) {
-    *static_cast<int *>(backend) = 13;
+bool Interpreter::getSessionInfo(const Session *, SessionInfoCode code, void *told) {
+    *static_cast<int *>(told) = code == BACKENDS ? 13 : 0;
     return true;
+}
+ErrorCode Interpreter::runSession(Session *) const {
+    Tensor *doubled = made.at("y");
+    for (size_t n = 0; n < doubled->values.size(); n++) doubled->values[n] = 2 * fed.at("x")->values[n];
+    return NO_ERROR;
 }
 
 namespace Transformer {
