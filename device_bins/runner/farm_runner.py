@@ -838,6 +838,8 @@ def read_samples(folder: Path) -> list[Sample]:
                     raise StageError("input", f"{tensor['name']} is {tensor['dtype']}, which the engine does not take")
                 path = folder / tensor["file"]
                 check_file(path, f"sample {sample['name']}", "input")
+                if any(extent < 0 for extent in tensor["shape"]):
+                    raise ValueError(f"{tensor['name']} has the shape {tensor['shape']}")
                 arrays[tensor["name"]] = np.fromfile(path, tensor["dtype"]).reshape(tensor["shape"])
             samples.append(Sample(sample["name"], arrays))
     except (KeyError, TypeError, ValueError) as error:
@@ -1046,7 +1048,10 @@ def run_tensors(mnn: Any, options: argparse.Namespace, events: Events, output: E
     events.emit("load", round=0, **fields)
     if options.require_backend and fields["backend_actual"] != options.backend:
         raise StageError("fallback", f"{options.backend} was asked for and not used: {fields['proof']}")
-    options.outputs.mkdir(parents=True, exist_ok=True)
+    try:
+        options.outputs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StageError("output", f"{options.outputs} cannot be made: {error.strerror}") from None
     kinds = [*["warmup"] * options.warmups, *["timed"] * options.repeats]
     work = [*((kind, samples[0]) for kind in kinds), *(("check", sample) for sample in samples)]
     events.stage = "run"

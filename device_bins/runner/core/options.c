@@ -242,6 +242,7 @@ int read_options(struct options *options, struct engine *engine, int count, char
     if (options->model && options->tensor) return misuse("--model and --tensor exclude each other");
     if (!options->tensor != !options->inputs || !options->tensor != !options->outputs)
         return misuse("--tensor, --inputs and --outputs belong together");
-    if (options->tensor && !engine->tensor_load) return misuse("%s runs no --tensor", engine->runner);
+    if (options->tensor && !engine->tensor_load)
+        return misuse("the %s engine runs language models only: --tensor is not for it", engine->name);
     return question_file ? add_question_file(options, question_file) : 0; /* its questions come after all others */
 }

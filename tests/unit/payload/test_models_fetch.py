@@ -71,7 +71,14 @@ def left_over(cache: Path) -> list[str]:
 
 
 def test_the_names_are_known() -> None:
-    assert known_models() == ["smollm2-135m", "tiny-cnn", "tiny-cnn-fp16", "tiny-cnn-int8", "tiny-llama"]
+    assert known_models() == [
+        "smollm2-135m",
+        "smollm2-135m-w4",
+        "tiny-cnn",
+        "tiny-cnn-fp16",
+        "tiny-cnn-int8",
+        "tiny-llama",
+    ]
 
 
 def test_the_tiny_model_is_shipped_small_and_whole(cache: Path) -> None:
@@ -85,7 +92,7 @@ def test_the_tiny_model_is_shipped_small_and_whole(cache: Path) -> None:
 
 def test_a_name_that_nobody_knows_is_refused_with_the_names_there_are() -> None:
     assert model_path("smollm3") is None
-    with pytest.raises(ConfigError, match="'smollm3': known: smollm2-135m, tiny-cnn, "):
+    with pytest.raises(ConfigError, match="'smollm3': known: smollm2-135m, smollm2-135m-w4, tiny-cnn, "):
         fetch_model("smollm3")
 
 
