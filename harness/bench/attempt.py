@@ -12,22 +12,20 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from harness.bench.account import Account
-from harness.bench.bandwidth import Bandwidth
 from harness.bench.cold import cache_grew, cold_order, cold_spec, read_cold, start_cold, wants_cold_start
-from harness.bench.context import RunContext
 from harness.bench.cool import wait_until_cool
 from harness.bench.crash import Ran
 from harness.bench.evidence import ColdStart, Evidence, Objection
 from harness.bench.limits import Limits, limits_of
-from harness.bench.phone import ConnectedPhone
-from harness.bench.phone_log import LogReader, PhoneLog, engine_lines, worth_keeping
-from harness.bench.recovery import Ladder, Recovered, worth_a_climb
+from harness.bench.phone_log import PhoneLog, engine_lines, worth_keeping
+from harness.bench.progress import Progress
+from harness.bench.recovery import worth_a_climb
 from harness.bench.reference import NOT_COMPARED, Found, find_reference
 from harness.bench.roofline import decode_is_below_the_roof
 from harness.bench.said import write_answers
+from harness.bench.seat import Session
 from harness.bench.steps import ended_well, make_step_dir
 from harness.bench.supervise import Supervised
 from harness.bench.support import ruled_out
@@ -41,21 +39,17 @@ from harness.bench.text_rules import text_findings
 from harness.bench.timeline import write_tokens
 from harness.bench.turn import turn
 from harness.bench.validity import judge
-from harness.bench.vitals import Vitals
 from harness.core.deadline import Deadline
 from harness.core.errors import FarmError, PhoneError, ProbeError
 from harness.core.log import phone_logger
 from harness.core.reasons import Reason
 from harness.core.transport import checked
-from harness.payload.folder import PayloadFolder
 from harness.payload.probe import RunSpec
 from harness.payload.probe_events import Event, RunLog
 from harness.phone.battery import Battery
 from harness.phone.thermal import Meaning, trip_limits
 from harness.phone.thermalservice import NOT_ASKED, Status
 from harness.plan.golden import golden_allowance_s
-from harness.plan.matrix import PlannedCell, questions_of
-from harness.plan.model import Cool, Plan
 from harness.runners.base import MAIN, Order, Step, step_dir
 from harness.runners.prompt_text import prompt_text
 from harness.runners.registry import runner_of
@@ -63,65 +57,6 @@ from harness.runners.registry import runner_of
 CLEAN_UP_S = 60.0
 # The folder above it goes, too, when nothing else lies there: then whoever tidies up next has nothing to look for.
 _REMOVE = 'rm -rf "$1"; rmdir "${1%/*}" 2>/dev/null'
-Say = Callable[[str], None]
-
-
-class Session(Protocol):
-    """What an attempt needs of its phone's session."""
-
-    phone: ConnectedPhone
-    context: RunContext
-
-    @property
-    def say(self) -> Say:
-        """Told what happens, for the live display."""
-        ...
-
-    @property
-    def watch(self) -> Callable[[Event], None]:
-        """Told every event of a run."""
-        ...
-
-    @property
-    def ladder(self) -> Ladder:
-        """The phone's ladder."""
-        ...
-
-    @property
-    def battery(self) -> Battery | None:
-        """The battery as it was read last, before the run; ``None`` where there is no Android or no floor to keep."""
-        ...
-
-    @property
-    def vitals(self) -> Vitals:
-        """Battery and thermal status around runs."""
-        ...
-
-    @property
-    def log(self) -> LogReader | None:
-        """The phone's log; ``None`` where there is no Android."""
-        ...
-
-    @property
-    def cool(self) -> Cool | None:
-        """How cool the phone has to be before the next run."""
-        ...
-
-    def make_ready(self, account: Account) -> None:
-        """Have the phone to ourselves, in the state in which it measures."""
-        ...
-
-    def came_back(self, recovered: Recovered, account: Account) -> None:
-        """Take note of how the phone came back."""
-        ...
-
-    def bandwidth(self, *, again: bool = False) -> Bandwidth:
-        """Return how fast the phone's memory can be read."""
-        ...
-
-    def bring(self, kind: str, payload: PayloadFolder, label: str) -> str:
-        """Bring a payload and return its folder on the phone."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -413,24 +348,3 @@ class Attempt:
             transport.shell(["sh", "-c", _REMOVE, "sh", work], deadline=deadline)
         except PhoneError as error:
             phone_logger(__name__, transport.name).warning("%s stays on the phone: %s", work, error)
-
-
-class Progress:
-    """Turns events into the live display: how many generations or inferences are done."""
-
-    def __init__(self, say: Say, cell: PlannedCell, plan: Plan) -> None:
-        self._say = say
-        self._what = f"{cell.model} {cell.label}"
-        self._total = plan.warmups + plan.repeats + len(questions_of(cell, plan))
-        self._word = "inference" if cell.tensor else "generation"
-        self._mark = f'"{self._word}"'.encode()
-        if cell.tensor:
-            self._total += plan.tensor.samples
-        self._done = 0
-
-    def __call__(self, event: Event) -> None:
-        """Take an event."""
-        data = getattr(event, "data", None)
-        if isinstance(data, bytes) and self._mark in data:
-            self._done += data.count(self._mark)
-            self._say(f"running {self._what}: {self._word} {min(self._done, self._total)} of {self._total}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from harness.adb.transport import AdbTransport
 from harness.bench.account import Account
-from harness.bench.attempt import Attempt, Say
+from harness.bench.attempt import Attempt
 from harness.bench.bandwidth import Bandwidth, measure_bandwidth
 from harness.bench.context import RunContext
 from harness.bench.crash import record_with_bundle
@@ -18,6 +18,7 @@ from harness.bench.lease import Keeper
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone
 from harness.bench.phone_log import LogReader
+from harness.bench.progress import Say
 from harness.bench.recovery import Known, Ladder, Recovered
 from harness.bench.tidy import tidy
 from harness.bench.vitals import Vitals
