@@ -302,6 +302,7 @@ static int supervise(struct options *options) {
     if (options->detach) {
         sink_finish(&run.sink, FINISH_MS);
         run.sink.mute = true;
+        run.sink.out_broken = false; /* that nobody reads any more is what a run let go of is for */
         detach_done();
     }
     emit_sensors(&run);

@@ -28,7 +28,7 @@ _BADGES: Final = {"new": "skipped", "still": "failed", "known": "rejected", "fix
 _GROUPS_SHOWN: Final = 4
 # What no record explains, by pytest's exit status.
 _WHY_RED: Final = {
-    1: "a test failed that no record explains (see above)",
+    1: "a tier's SLO is missed, or a test failed that no record explains (see above)",
     2: "the run was cut short",
     5: "no test was collected",
     10: "the lab or this computer ended it (see above)",

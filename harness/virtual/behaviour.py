@@ -114,7 +114,7 @@ class Behaviour:
         """Do what is due and return when the next thing is."""
         if now_s >= self._poll_due_s - _EARLY_S:
             self._poll(now_s)
-        if self.heat.cap < 1.0 and self._hungry:
+        if self._running_share < 1.0 and self._hungry:
             if now_s >= self._duty_due_s:
                 self._take_turns(now_s)
             return min(self._poll_due_s, self._duty_due_s)
@@ -172,7 +172,7 @@ class Behaviour:
         used_s = max(0.0, total - self._cpu_s)
         self._cpu_s = total
         current = {one.pid: one.cpu_s for one in snapshot.guests}
-        threshold = _SLOWED_CORES * seconds * self.heat.cap
+        threshold = _SLOWED_CORES * seconds * self.heat.cap * self._profile.cpu.speed
         for pid, cpu_s in current.items():
             if cpu_s - self._cpu_of.get(pid, 0.0) > threshold:
                 self._busy_at_s[pid] = now_s
@@ -225,8 +225,7 @@ class Behaviour:
 
     def _take_turns(self, now_s: float) -> None:
         was_running = self._duty.running
-        share = self._clock_share()
-        self._duty_due_s = self._duty.next_change(now_s, share)
+        self._duty_due_s = self._duty.next_change(now_s, self._running_share)
         if was_running and not self._duty.running:
             self._slowed = tuple(self._hungry - self._suspended)
             for pid in self._slowed:
@@ -236,10 +235,11 @@ class Behaviour:
                 _signal(pid, signal.SIGCONT)
             self._slowed = ()
 
-    def _clock_share(self) -> float:
-        """The clock that the fastest cores may have, as the files say it."""
+    @property
+    def _running_share(self) -> float:
+        """The part of the time that processes run: the fastest cores' clock, by the files, times the phone's speed."""
         cluster = self._profile.cpu.clusters[-1]
-        return cluster.allowed_khz(self.heat.cap) / cluster.max_khz
+        return cluster.allowed_khz(self.heat.cap) / cluster.max_khz * self._profile.cpu.speed
 
     def _continue_all(self) -> None:
         for pid in self._slowed:

@@ -99,6 +99,8 @@ class Cpu(Part):
     """The ``Hardware`` line at its end; many phones have none."""
     l3_kb: Annotated[int, Field(ge=1, le=262144)] | None = None
     """The cache of level 3 that all cores share."""
+    speed: Annotated[float, Field(gt=0.05, le=1)] = 1.0
+    """How fast its cores are at their highest clock, beside this PC's. Only descriptions of test benches say it."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=4, strict=False)
 
     @property

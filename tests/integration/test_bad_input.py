@@ -72,7 +72,7 @@ def test_it_is_refused_in_one_sentence_with_status_4(
 def test_a_port_that_is_none_is_one_sentence(env: dict[str, str], tmp_path: Path) -> None:
     status, text = pytest_says({**env, "ANDROID_ADB_SERVER_PORT": "none"}, "--devices", "all", cwd=tmp_path)
     assert status == 11
-    assert "ANDROID_ADB_SERVER_PORT is no port number" in text
+    assert "ANDROID_ADB_SERVER_PORT is 'none'" in text
     assert "unset it or set it to a port number" in text
 
 

@@ -3,9 +3,9 @@
 Known of the models: SmolLM2 with 8 bits a weight is the largest (260 MiB at its peak) and answers three questions of
 three; with 4 bits it is smaller (170 MiB) and says what a week is not; the tiny one (40 MiB) is a hundred times as fast
 and knows one answer. Known of the phones: the high one has 12 GB; the mid one has 8 GB and goes at a seventh of its
-clock after five busy seconds; the low one has 4 GB. So a share of RAM separates the tiers, a score and a speed the
-models, and a soak the phones. All limits lie far from what is measured, because the phones share this computer's
-processor.
+clock after five busy seconds; the low one has 4 GB and a tenth of the others' speed. So a share of RAM separates the
+tiers, a score and a speed the models, a speed and a soak the phones. All limits lie far from what is measured, because
+the phones share this computer's processor.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ max_tokens = 12
 """
 COOL = "[cool]\nbelow_c = 40.0\ntimeout_s = 120"
 SOAK = "duration_s = 9.0"
-PHONES = {"high": "high", "mid": "mid-hot", "low": "low"}
+PHONES = {"high": "high", "mid": "mid-hot", "low": "low-slow"}
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,15 @@ def test_a_speed_that_only_the_tiny_model_has_recommends_it_unless_it_must_be_ri
     assert models_of(found) == dict.fromkeys(PHONES)
     assert by(found) == {tier: {"decode_tps", "golden"} for tier in PHONES}
     assert all("no configuration met the SLO" in tier["because"] for tier in found["tiers"])
+
+
+def test_a_speed_that_the_slow_phone_lacks_rules_a_model_out_there_and_nowhere_else(
+    decided: Callable[..., Any],
+) -> None:
+    found = decided(decode_tps=52)  # 8 bits: about 135 tok/s, and 13 where the phone is slow; 4 bits: 200 and 20
+    assert models_of(found) == {"high": W8, "mid": W8, "low": TINY}
+    assert sorted(ruled_out(found, "low")) == sorted([W8, W4])
+    assert by(found) == {"low": {"decode_tps"}}
 
 
 def test_a_phone_that_gets_hot_keeps_no_promise_of_speed_that_lasts(decided: Callable[..., Any]) -> None:

@@ -51,6 +51,8 @@ cold_start = false
 warmups = 1
 repeats = 2
 cell_timeout_s = 60
+[slo]
+judge = false
 [roofline]
 measure = false
 [prepare]

@@ -333,7 +333,7 @@ def test_a_restarted_adbd_drops_connections_but_not_the_phone(phone: Phone) -> N
         assert run.stdout.readline() == b"up\n"
         phone.control.inject("adbd-restarted")
         assert run.wait(10) != 0
-    assert phone.boot_id() == boot_id
+    until(lambda: phone.boot_id() == boot_id, "the same phone")
     assert phone.shell("pgrep adbd").stdout not in (old, b"")
     assert phone.shell("pkill -f 'sleep [8]76'").returncode == 0
 

@@ -42,7 +42,15 @@ def flip(file: Path, at: int = 400) -> None:
 
 def test_an_imported_model_is_found_by_its_name_whole_and_pinned(toy: Path, cache: Path) -> None:
     assert take(toy) == cache / "mine" == find_model("mine")
-    assert here_models() == ["mine", "smollm2-135m", "tiny-cnn", "tiny-cnn-fp16", "tiny-cnn-int8", "tiny-llama"]
+    assert here_models() == [
+        "mine",
+        "smollm2-135m",
+        "smollm2-135m-w4",
+        "tiny-cnn",
+        "tiny-cnn-fp16",
+        "tiny-cnn-int8",
+        "tiny-llama",
+    ]
     found, source = read_model(find_model("mine")), read_model(toy)
     assert (found.folder.hash, found.pinned) == (source.folder.hash, True)
     assert source.pinned is False

@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,33 @@ def test_it_outlives_the_terminal_and_the_shell_that_started_it(background: Any)
     end = parse_event(background.ask("stop", str(folder)).stdout)
     assert isinstance(end, End)
     assert end.why == "stopped"
+
+
+def test_it_goes_on_whenever_whoever_started_it_is_gone(background: Any) -> None:
+    ended = []
+    for number in range(60):  # from before it says that it started until after
+        folder = background.folder / f"run{number}"
+        argv = [
+            str(background.probe),
+            "run",
+            "--detach",
+            "--dir",
+            str(folder),
+            "--interval-ms",
+            "10",
+            "--",
+            "sleep",
+            "0.1",
+        ]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as asking:
+            time.sleep(number * 0.00005)
+            asking.kill()
+        if (folder / "events.jsonl").exists():
+            ended.append(folder)
+    for folder in ended:
+        background.wait_until(lambda folder=folder: background.log(folder).end is not None, "the end of the run")
+        assert background.log(folder).end.why == "exit"
+    assert ended
 
 
 def test_a_refusal_of_a_detached_run_reaches_whoever_asked(background: Any) -> None:

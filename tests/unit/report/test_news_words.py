@@ -95,7 +95,7 @@ def test_many_tickets_are_cut(make: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        (1, "RED: a test failed that no record explains (see above)"),
+        (1, "RED: a tier's SLO is missed, or a test failed that no record explains (see above)"),
         (2, "RED: the run was cut short"),
         (3, "RED: pytest ended with exit status 3 (see above)"),
         (5, "RED: no test was collected"),

@@ -56,7 +56,7 @@ def test_too_many_phones_together_are_refused() -> None:
 def test_the_provider_checks_words_without_starting_anything() -> None:
     provider = VirtualPhones()
     assert provider.check("high*2") is None
-    assert "high, high-opencl, kirin, low, low-hot, mid, mid-soak, mid-soak-quick, tensor" in (
+    assert "high, high-opencl, kirin, low, low-hot, low-slow, mid, mid-hot, mid-soak, mid-soak-quick, tensor" in (
         provider.check("pixel") or ""
     )
     provider.stop()
