@@ -6,7 +6,8 @@ reads it.
 
 from __future__ import annotations
 
-from harness.virtual.adbd.logring import BUFFERS, LogRing, format_line
+from harness.virtual.adbd.logring import LogRing
+from harness.virtual.adbd.logwrite import BUFFERS, format_line
 from harness.virtual.state import PhoneState
 
 __all__ = ["BUFFERS", "LogRing", "format_line", "phone_log"]

@@ -1,32 +1,21 @@
 """The phone's log: one ring of text lines per buffer, in logcat's ``threadtime`` format, shared between processes.
 
-It needs the standard library only, because both the phone's own ``logcat`` and the processes outside use it.
-A ring is two files: when the younger half is full it becomes the older one, and the older one is forgotten.
+It needs the standard library only, because both the phone's own ``logcat`` and the processes outside use it. How lines
+get in is in :mod:`harness.virtual.adbd.logwrite`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-BUFFERS = ("main", "system", "radio", "events", "crash", "kernel")
+from .logwrite import CAPACITY_BYTES, append, check_buffer, lock
+
 DEFAULT_BUFFERS = ("main", "system", "crash")
 """What ``logcat`` shows when it is not told."""
-LEVELS = "VDIWEFS"
-CAPACITY_BYTES = 256 * 1024
-"""As on phones: 256 KiB a buffer."""
 _STAMP_CHARS = len("MM-DD HH:MM:SS.mmm")
-
-
-def format_line(when_s: float, pid: int, tid: int, level: str, tag: str, text: str) -> str:
-    """Return one line as ``logcat -v threadtime`` prints it (liblog's ``%5d %5d %c %-8s: ``)."""
-    whole, millis = divmod(int(when_s * 1000), 1000)
-    stamp = time.strftime("%m-%d %H:%M:%S", time.localtime(whole))
-    return f"{stamp}.{millis:03d} {pid:>5} {tid:>5} {level} {tag:<8}: {text}\n"
 
 
 class LogRing:
@@ -54,19 +43,7 @@ class LogRing:
             ValueError: there is no such level or buffer.
             OSError: the folder is not there.
         """
-        if level not in LEVELS or len(level) != 1:
-            raise ValueError(f"{level!r} is not a level of logcat; choose one of {', '.join(LEVELS)}")
-        _check_buffer(buffer)
-        moment = time.time() if when_s is None else when_s
-        lines = [format_line(moment, pid, tid, level, tag, line) for line in text.split("\n")]
-        data = "".join(lines).encode("utf-8", "surrogateescape")
-        with self._locked():
-            young = self.folder / buffer
-            with contextlib.suppress(FileNotFoundError):
-                if young.stat().st_size >= self._half:
-                    young.rename(self.folder / f"{buffer}.old")
-            with young.open("ab") as file:
-                file.write(data)
+        append(str(self.folder), tag, level, (pid, tid), text, buffer=buffer, when_s=when_s, half_bytes=self._half)
 
     def lines(self, buffers: Iterable[str] = DEFAULT_BUFFERS) -> list[tuple[str, bytes]]:
         """Return what is kept, oldest first, as ``(buffer, line)``; lines end with a newline.
@@ -77,7 +54,7 @@ class LogRing:
         found: list[tuple[str, bytes]] = []
         with self._locked():
             for buffer in buffers:
-                _check_buffer(buffer)
+                check_buffer(buffer)
                 for name in (f"{buffer}.old", buffer):
                     with contextlib.suppress(FileNotFoundError):
                         found += [
@@ -99,20 +76,14 @@ class LogRing:
         """
         with self._locked():
             for buffer in buffers:
-                _check_buffer(buffer)
+                check_buffer(buffer)
                 for name in (f"{buffer}.old", buffer):
                     (self.folder / name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        fd = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = lock(str(self.folder))
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
             os.close(fd)
-
-
-def _check_buffer(buffer: str) -> None:
-    if buffer not in BUFFERS:
-        raise ValueError(f"{buffer!r} is not a log buffer; choose one of {', '.join(BUFFERS)}")

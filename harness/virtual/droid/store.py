@@ -6,19 +6,22 @@ until the state includes it, commands answer as if it were done already, so that
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing takes longer than all else here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any
 
 NOW_FOLDER = "/mnt/vendor/now"
 ASKED_FOLDER = "/mnt/asked"
 SETTINGS_FILE = "/data/system/users/0/settings.json"
 
-Table = dict[str, Any]
+Table = dict[str, "Any"]
 
 # Settings that mean something to the phone -> what is then asked for, in numbers.
 EFFECTS = {"screen_off_timeout": "screen_off_timeout_ms", "stay_on_while_plugged_in": "stay_on"}
@@ -41,15 +44,17 @@ def write_table(path: str, table: Table) -> None:
     os.replace(f"{path}.new", path)  # noqa: PTH105
 
 
-@contextlib.contextmanager
-def locked(path: str) -> Iterator[None]:
+class locked:  # noqa: N801  it reads as what it does
     """Keep other commands out while a file is read and written again."""
-    fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def __enter__(self) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        os.close(self._fd)
 
 
 class Store:
