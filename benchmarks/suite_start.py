@@ -19,6 +19,7 @@ from benchmarks.beside import OURS, Compared, Way, side_by_side
 from benchmarks.known import runners
 from benchmarks.made_up_run import write_run
 from benchmarks.peers import ADB, ADBUTILS, MOBLY, Peers
+from benchmarks.process_memory import pss_of
 from harness.core.provider import Endpoint
 
 ROUNDS = 15
@@ -116,9 +117,8 @@ def _peaks_mb(argv: list[str]) -> tuple[float, float]:
         process = psutil.Popen(argv, stdout=output, stderr=output, env=environment())
         controller = worker = 0
         while process.poll() is None:
-            controller = max(controller, _pss(process))
-            workers = [child for child in process.children() if _is_worker(child)]
-            worker = max([worker, *map(_pss, workers)])
+            controller = max(controller, pss_of(process) or 0)
+            worker = max([worker, *(pss_of(each) or 0 for each in _workers_of(process))])
             time.sleep(_LOOK_EVERY_S)
         if process.returncode or not worker:
             output.seek(0)
@@ -127,16 +127,10 @@ def _peaks_mb(argv: list[str]) -> tuple[float, float]:
     return round(controller / 1e6, 1), round(worker / 1e6, 1)
 
 
-def _is_worker(process: psutil.Process) -> bool:
-    """Whether it is one of pytest-xdist's: they read what they are to do from their stdin."""
+def _workers_of(controller: psutil.Process) -> list[psutil.Process]:
+    """Return a controller's workers: what its fork server has made, not what stands in for them beside it."""
     try:
-        return "sys.stdin.readline" in " ".join(process.cmdline())
+        servers = [child for child in controller.children() if "harness.plugin.forkserver" in child.cmdline()]
+        return [worker for server in servers for worker in server.children()]
     except psutil.Error:
-        return False  # it has ended
-
-
-def _pss(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except psutil.Error:
-        return 0  # it has ended, or begins
+        return []  # one of them has ended
