@@ -252,48 +252,42 @@ def repeats_agree(evidence: Evidence) -> Iterator[Objection]:
             return
 
 
-RULES: tuple[Rule, ...] = (
+# What explains later objections comes first, whatever kind of model ran; the phone's own state comes last.
+_RUN: tuple[Rule, ...] = (
     ended_by_itself,
     account_is_complete,
     tool_output_is_believed,
     backend_was_used,
     runner_had_no_error,
     engine_reported_no_error,
+)
+_LOADED: tuple[Rule, ...] = (ran_as_asked, caches_are_ours, weights_were_loaded)
+_PHONE: tuple[Rule, ...] = (phone_was_steady, memory_was_free, affinity_held)
+
+RULES: tuple[Rule, ...] = (
+    *_RUN,
     runner_said_something,
-    ran_as_asked,
-    caches_are_ours,
-    weights_were_loaded,
+    *_LOADED,
     tokens_were_generated,
     speed_is_possible,
     decode_is_below_the_roof,
     output_is_language,
     output_matches_reference,
-    phone_was_steady,
-    memory_was_free,
-    affinity_held,
+    *_PHONE,
     repeats_agree,
 )
 
 # What is particular about language models is replaced: what was said, how long it took, whether it is right.
 TENSOR_RULES: tuple[Rule, ...] = (
-    ended_by_itself,
-    account_is_complete,
-    tool_output_is_believed,
-    backend_was_used,
-    runner_had_no_error,
-    engine_reported_no_error,
+    *_RUN,
     inferences_were_told,
-    ran_as_asked,
-    caches_are_ours,
-    weights_were_loaded,
+    *_LOADED,
     inferences_were_run,
     latency_is_possible,
     latency_is_above_the_floor,
     outputs_vary,
     outputs_match_reference,
-    phone_was_steady,
-    memory_was_free,
-    affinity_held,
+    *_PHONE,
     latencies_agree,
 )
 
