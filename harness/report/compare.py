@@ -14,13 +14,13 @@ from typing import Final, Literal
 from harness.core.reasons import Fault, Verdict
 from harness.report.ab import Pair, change_of_turns, pairs_of
 from harness.report.change import ALPHA, DEFAULT_BOUND, Change, change_of
+from harness.report.compare_answers import answers_of
 from harness.report.compare_figures import (
     MAIN,
     MEASURES,
     Figure,
     figure_of,
     figure_with,
-    golden_of,
     loss_of,
     main_measure,
     middle_of,
@@ -214,10 +214,8 @@ def compare_pair(pair: Pair, bound: float = DEFAULT_BOUND) -> Compared:
             continue
         change = change_of_turns(arms, values, bound=bound, higher_is_better=measure.higher_is_better)
         figures.append(figure_with(measure, sides[0], sides[1], change))
-    golden = golden_of(a.record, b.record)
-    return Compared(
-        a.record, b.record, state, words, tuple(figures) + ((golden,) if golden is not None else ()), marks=marks
-    )
+    figures += answers_of(a.record, b.record)
+    return Compared(a.record, b.record, state, words, tuple(figures), marks=marks)
 
 
 def sort_worst_first(cells: Iterable[Compared]) -> tuple[Compared, ...]:
@@ -251,9 +249,8 @@ def _judge(one: Match, bound: float, between: Mapping[str, float], changed_in: M
         elif measure.warm:
             figure = _weighed(figure, marks)
         figures.append(figure)
-    golden = golden_of(base, new)
     texts = (*one.marks, *(mark.text for mark in marks))
-    return Compared(base, new, state, words, (*figures, *([golden] if golden else [])), one.differs, texts)
+    return Compared(base, new, state, words, (*figures, *answers_of(base, new)), one.differs, texts)
 
 
 def _state(base: CellRecord, new: CellRecord) -> tuple[State, str]:

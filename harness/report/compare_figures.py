@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +12,6 @@ from harness.report.tensors import is_tensor, ms_text
 from harness.report.text import mebibytes, number
 from harness.store.schema import CellRecord, Sample
 
-_Z95: Final = 1.959963985
 # From so many turns of an interleaved run on each counts as one value: all that differs between turns is in it.
 _ENOUGH_TURNS: Final = 3
 # A change by less than so many times an assumed spread is no change: its interval alone is nearly three times as wide.
@@ -180,49 +178,3 @@ def loss_of(figure: Figure) -> float:
         return 1.0 if figure.worse else 0.0
     higher = next((measure.higher_is_better for measure in MEASURES if measure.name == figure.name), True)
     return 1 - ratio if higher else 1 - 1 / ratio
-
-
-def golden_of(base: CellRecord, new: CellRecord) -> Figure | None:
-    """Compare the scores of the same questions; ``None`` where a side has none, or was asked others.
-
-    The same number of right answers is the same score. Otherwise the interval of the difference of two shares decides
-    (Newcombe's, from Wilson's), as the questions stand for others that could be asked. There is no ratio.
-    """
-    scores = [_score(record) for record in (base, new)]
-    if scores[0] is None or scores[1] is None or _set(base) != _set(new):
-        return None
-    (right_a, asked), (right_b, asked_b) = scores[0], scores[1]
-    if asked != asked_b or not asked:
-        return None
-    shares = [right_a / asked, right_b / asked]
-    (low_a, high_a), (low_b, high_b) = (_wilson(share, asked) for share in shares)
-    apart = shares[1] - shares[0]
-    low = apart - math.hypot(shares[1] - low_b, high_a - shares[0])
-    high = apart + math.hypot(high_b - shares[1], shares[0] - low_a)
-    interval = f"{apart * 100:+.0f} points, between {low * 100:+.0f} and {high * 100:+.0f}"
-    if right_a == right_b:
-        change = Change("same", None, None, None, "")
-    elif low > 0 or high < 0:
-        change = Change("faster" if apart > 0 else "slower", None, None, None, interval)
-    else:
-        change = Change("cannot tell", None, None, None, f"{asked} questions are too few ({interval})")
-    note = interval if change.verdict != "same" else ""
-    return Figure(
-        "golden", "golden score", f"{right_a}/{asked}", f"{right_b}/{asked}", change, note, (shares[0], shares[1])
-    )
-
-
-def _score(record: CellRecord) -> tuple[int, int] | None:
-    right, slash, asked = (value_at(record, "output", "golden") or "").partition("/")
-    return (int(right), int(asked)) if slash and right.isdigit() and asked.isdigit() else None
-
-
-def _set(record: CellRecord) -> tuple[str | None, str]:
-    return value_at(record, "output", "golden_set"), record.config.prompt_hash
-
-
-def _wilson(share: float, asked: int) -> tuple[float, float]:
-    square = _Z95**2 / asked
-    middle = (share + square / 2) / (1 + square)
-    half = _Z95 / (1 + square) * math.sqrt(share * (1 - share) / asked + square / (4 * asked))
-    return middle - half, middle + half

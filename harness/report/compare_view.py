@@ -23,7 +23,8 @@ _MOST_CELLS: Final = 100
 _COLOURS: Final = {"slower": "bold red", "broken": "bold red", "faster": "green", "fixed": "green", "same": "dim"}
 # Sizes and scores are not fast or slow.
 _OF_NO_SPEED: Final = {
-    "peak_rss_bytes": ("less", "more"), "golden": ("better", "worse"), "sustained_ratio": ("better", "worse"),
+    "peak_rss_bytes": ("less", "more"), "golden": ("better", "worse"), "cosine": ("better", "worse"),
+    "same_top1": ("better", "worse"), "sustained_ratio": ("better", "worse"),
 }  # fmt: skip
 _HEAD: Final = ("phone", "cell", "figure", "base", "new", "change (interval)", "verdict")
 _STATES: Final = {"broken": "broken", "fixed": "fixed", "still": "still broken", "cannot tell": "cannot tell"}

@@ -309,3 +309,30 @@ def test_of_many_cells_the_worst_are_shown_and_the_rest_is_counted(make: ModuleT
     assert len(found.regressions) == 110
     assert "20 cells that did not get worse are only in --json" in caveats(found)
     assert as_markdown(found).count("| decode |") == 110
+
+
+@pytest.mark.parametrize(
+    ("cosine", "verdict"), [(0.9999, "same"), (0.99985, "same"), (0.999, "slower"), (0.9, "slower"), (0.99999, "same")]
+)
+def test_a_build_that_computes_a_model_less_exactly_is_worse_whatever_its_latency(
+    make: ModuleType, cosine: float, verdict: str
+) -> None:
+    found = compare([make.tensor(cosine=0.9999)], [make.tensor(cosine=cosine, latency=10.0)])
+    assert verdicts(found)["cosine"] == verdict
+    assert bool(found.regressions) is (verdict == "slower")
+    back = compare([make.tensor(cosine=cosine)], [make.tensor(cosine=0.9999)])
+    assert verdicts(back)["cosine"] == {"slower": "faster", "same": "same"}[verdict]
+
+
+def test_decisions_that_changed_count_by_their_number(make: ModuleType) -> None:
+    base = make.tensor(same=1.0, samples=200)
+    assert verdicts(compare([base], [make.tensor(same=1.0, samples=200)]))["same_top1"] == "same"
+    assert verdicts(compare([base], [make.tensor(same=0.6, samples=200)]))["same_top1"] == "slower"
+    few = compare([make.tensor(same=1.0, samples=5)], [make.tensor(same=0.8, samples=5)])
+    assert verdicts(few)["same_top1"] == "cannot tell"
+
+
+@pytest.mark.parametrize("over", [{"samples": 30}, {"config": {"prompt_hash": "other"}}])
+def test_accuracy_over_other_samples_is_not_compared(make: ModuleType, over: dict[str, Any]) -> None:
+    found = compare([make.tensor()], [make.tensor(cosine=0.5, **over)])
+    assert not [cell for cell in found.cells if {"cosine", "same_top1"} & {figure.name for figure in cell.figures}]

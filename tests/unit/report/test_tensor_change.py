@@ -21,7 +21,7 @@ def test_a_longer_latency_is_a_regression(make: ModuleType) -> None:
     found = compare_runs([base], [new])
     [cell] = found.cells
     assert {figure.name: figure.change.verdict for figure in cell.figures} == {
-        "latency_ms": "slower", "load_ms": "same", "peak_rss_bytes": "same",
+        "latency_ms": "slower", "load_ms": "same", "peak_rss_bytes": "same", "cosine": "same", "same_top1": "same",
     }  # fmt: skip
     assert cell.main is not None
     assert (cell.main.base, cell.main.new, cell.regression, cell.undecided) == ("20.0 ms", "24.0 ms", True, False)
