@@ -243,7 +243,9 @@ class CrashReader:
         if crash is None:
             if not groups.get("path"):
                 return
-            crash = self._new(entry)
+            # A log that was cut or filtered has the stack without its head: libc's line before it tells of the same.
+            crash = self._without_stack(entry) or self._new(entry)
+            self._by_writer[entry.pid if entry.kind == "logcat" else None] = crash
         number = int(match["number"])
         # Stacks of the other threads follow; the first one is the one that died.
         if len(crash.frames) >= _MOST_FRAMES or (crash.frames and number <= crash.frames[-1].number):
@@ -254,6 +256,11 @@ class CrashReader:
         crash.frames.append(frame)
         if len(crash.frames) <= 1 or (frame.owner != "unknown" and crash.top is frame):
             self._keep(crash, entry)
+
+    def _without_stack(self, entry: Entry) -> Crash | None:
+        """Return the last crash of this source, if its stack has not come yet."""
+        last = self.crashes[-1] if self.crashes else None
+        return last if last is not None and last.source == entry.source and not last.frames else None
 
     @staticmethod
     def _keep(crash: Crash, entry: Entry) -> None:

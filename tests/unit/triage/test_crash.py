@@ -85,6 +85,18 @@ def test_libcs_own_line_and_debuggerds_block_are_one_crash() -> None:
     assert (crash.process, len(crash.frames), crash.lines[0].line) == ("./llm_demo", 4, 1)
 
 
+def test_a_log_that_was_filtered_has_the_stack_without_its_head() -> None:
+    (crash,) = crashes(
+        "2025-01-02 10:00:00.000 8123-8130 libc     com.x.chat   A  Fatal signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), "
+        "fault addr 0x58 in tid 8130 (Thread-9), pid 8123 (com.x.chat)\n"
+        "2025-01-02 10:00:00.300 8200-8200 DEBUG    crash_dump64 A        #00 pc 00000000000747fc  "
+        "/data/app/x/lib/arm64/libllm.so (Llm::load()+12) (BuildId: 0c)\n"
+        "2025-01-02 10:00:00.300 8200-8200 DEBUG    crash_dump64 A        #01 pc 0000000000001000  "
+        "/data/app/x/lib/arm64/libchat.so (BuildId: 0d)\n"
+    )
+    assert (crash.signal, crash.address, crash.owner, len(crash.frames)) == ("SIGSEGV", "0x58", "mnn", 2)
+
+
 def test_two_processes_that_write_in_turns_are_two_crashes() -> None:
     one = [f"05-05 10:00:00.100  8200  8200 F DEBUG   : {line}" for line in BLOCK.splitlines()]
     other = [
