@@ -83,8 +83,8 @@ def _said(entries: Sequence[Entry]) -> Iterator[_Figure]:
         if len(figures) == 1 and len(set(map(str.lower, _BACKEND.findall(text)))) == 1 and float(figures[0][0]) > 0:
             value, unit = float(figures[0][0]), figures[0][1].lower()
             phase = "" if (found := _PHASE.search(text)) is None else found[0].lower()
-            cost = 1 / value if unit in _RATES else value
-            work = f"said {phase} {'rate' if unit in _RATES else unit}"
+            cost = 1 / value if unit in _RATES else value * (1000 if unit == "s" else 1)
+            work = f"said {phase} {'rate' if unit in _RATES else 'time'}"
             yield _Figure(says[1].lower(), work, cost, f"{figures[0][0]} {unit}", entry.evidence)
 
 
