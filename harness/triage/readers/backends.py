@@ -15,6 +15,7 @@ _BACKEND = re.compile(rf"(?i)(?<![a-z])(cpu|{'|'.join(_NAMES)})(?![a-z])")
 # A line speaks of one backend when it names it first, as `# cpu: …`, `backend=cpu …` or `llm backend: opencl, …`.
 _SAYS = re.compile(rf"(?i)^\W{{0,4}}(?:\w{{1,10}} )?(?:backend(?:_type)?\s?[:=]\s?)?(cpu|{'|'.join(_NAMES)})(?![a-z])")
 _FIGURE = re.compile(r"(?i)(?<![\w.])(\d{1,7}(?:\.\d{1,6})?) ?(ms|s|tok(?:ens?)?/s|t/s|tps|fps)(?![\w/])")
+_MEAN = re.compile(r"(?i)\bavg\s?[:=]\s{0,8}(\d{1,7}(?:\.\d{1,6})?) ?(ms|s)(?![\w/])")
 _PHASE = re.compile(r"(?i)prefill|decode|load|create ?session|init|pp\d{1,5}|tg\d{1,5}")
 # MNN's benchmark.out: which backend, then a line for each model.
 _FORWARD = re.compile(r"(?i)^forward type:\W{0,6}(\w{2,10})")
@@ -25,6 +26,8 @@ _SPEED_WORDS = frozenset(
 _RATES = frozenset(("tok/s", "tokens/s", "token/s", "t/s", "tps", "fps"))
 # Less than this is no difference that anybody would report.
 _CLEAR = 1.15
+# Two figures of one backend differ by this much anyway.
+_SAME = 0.03
 _CREATE = re.compile(
     r"(?i)(?:create ?session|session creation).{0,20}(?P<run>first|second|1st|2nd)"
     r".{0,20}?(?P<seconds>\d{1,4}(?:\.\d{1,3})?) ?s\b"
@@ -46,7 +49,7 @@ class _Figure:
 
 
 def backend_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """Yield a line for rules where the GPU is slower in all that was compared, and where a cache saved nothing."""
+    """Yield lines for rules: the GPU is slower, or the same, in all that was compared; a cache saved nothing."""
     figures = [*_benchmark(entries), *_said(entries), *_columns(entries), *_bench_rows(entries)]
     by_work: dict[str, dict[str, _Figure]] = {}
     for figure in figures:
@@ -56,13 +59,15 @@ def backend_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
     ]
     if pairs and all(gpu.cost >= _CLEAR * cpu.cost for cpu, gpu in pairs):
         cpu, gpu = max(pairs, key=lambda pair: pair[1].cost / pair[0].cost)
-        yield Entry(
-            f"backends: slower gpu=[{gpu.backend}] gpu_value=[{gpu.shown}] cpu_value=[{cpu.shown}] "
-            f"times=[{gpu.cost / cpu.cost:.1f}]",
-            "table",
-            (*cpu.evidence, *gpu.evidence),
-        )
+        yield _compared("slower", cpu, gpu, f" times=[{gpu.cost / cpu.cost:.1f}]")
+    elif len(pairs) > 1 and all(abs(gpu.cost / cpu.cost - 1) < _SAME for cpu, gpu in pairs):
+        yield _compared("same", *pairs[0])
     yield from _cached(entries)
+
+
+def _compared(how: str, cpu: _Figure, gpu: _Figure, more: str = "") -> Entry:
+    text = f"backends: {how} gpu=[{gpu.backend}] gpu_value=[{gpu.shown}] cpu_value=[{cpu.shown}]{more}"
+    return Entry(text, "table", (*cpu.evidence, *gpu.evidence))
 
 
 def _benchmark(entries: Sequence[Entry]) -> Iterator[_Figure]:
@@ -79,7 +84,7 @@ def _said(entries: Sequence[Entry]) -> Iterator[_Figure]:
         text = entry.text
         if entry.kind not in ("note", "text") or len(text) > 160 or (says := _SAYS.match(text)) is None:
             continue
-        figures = _FIGURE.findall(text)
+        figures = _MEAN.findall(text) or _FIGURE.findall(text)
         if len(figures) == 1 and len(set(map(str.lower, _BACKEND.findall(text)))) == 1 and float(figures[0][0]) > 0:
             value, unit = float(figures[0][0]), figures[0][1].lower()
             phase = "" if (found := _PHASE.search(text)) is None else found[0].lower()

@@ -64,3 +64,15 @@ def test_a_second_start_that_is_as_slow_as_the_first_shows_a_cache_without_effec
     said = "# createSession first run: 30 s\n# createSession second run: {} s\n"
     assert [one.code for one in triage([Source.of_text("x", said.format(29))])] == ["opencl_cache_ineffective"]
     assert triage([Source.of_text("x", said.format(3))]) == ()
+
+
+def test_backends_that_are_all_the_same_leave_unproven_which_one_ran() -> None:
+    told = triage([Source.of_text("x", "# cpu 88.1 ms\n# opencl 88.9 ms\n# vulkan 87.5 ms\n")])
+    assert [one.code for one in told] == ["backend_unproven"]
+    assert "opencl is as fast as the CPU (88.9 ms, 88.1 ms)" in told[0].title
+
+
+def test_the_mean_counts_where_a_line_tells_the_extremes_too() -> None:
+    finding = slower("CPU backend: max = 300.0 ms  avg = 200.0 ms\nopenCL backend: max = 310.0 ms  avg = 300.0 ms\n")
+    assert finding is not None
+    assert "300.0 ms on opencl, 200.0 ms on the CPU (1.5 times)" in finding.title
