@@ -6,14 +6,12 @@ figures is found out.
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.resources import data_root
+from benchmarks.ordered import ordered_bundle
 from harness.store.schema import CellRecord
 
 MODEL = "tiny-llama"
@@ -62,13 +60,9 @@ policy = "off"
 
     def write_bundle(self, folder: Path) -> Path:
         """Make the synthetic runner with these orders, and return its folder."""
-        shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", folder)
         orders = [f"load_ms={LOAD_MS}", f"prefill_ms={PREFILL_MS}", "prefill_token_ms=0", "mode=sleep"]
         orders += [f"first_token_ms={FIRST_TOKEN_MS}", f"token_ms={TOKEN_MS}", f"text={TEXT}"]
-        words = [word for order in orders for word in ("--synthetic", order)]
-        manifest = folder / "bundle.toml"
-        manifest.write_text(manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
-        return folder
+        return ordered_bundle(folder, orders)
 
     def what_is_wrong(self, records: Iterable[CellRecord], phones: int) -> list[str]:
         """Return what is not as it was ordered, a sentence each; none when every cell of every phone is right."""

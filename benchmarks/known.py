@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ordered import ordered_bundle
 from harness.bench.context import RunContext
 from harness.bench.phone import ConnectedPhone
 from harness.bench.session import PhoneSession
@@ -157,11 +156,7 @@ class CellRunner:
     def measure(self, orders: Sequence[str], plan: Plan) -> Measured:
         """Run one cell of the synthetic runner with these orders, and read it back."""
         bundle = Path(tempfile.mkdtemp(dir=self._folder)) / "bundle"
-        shutil.copytree(runners() / "synthetic", bundle)
-        manifest = bundle / "bundle.toml"
-        words = [word for order in orders for word in ("--synthetic", order)]
-        manifest.write_text(manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
-        return self.measure_bundle(bundle, plan)
+        return self.measure_bundle(ordered_bundle(bundle, orders), plan)
 
     def measure_bundle(self, bundle: Path, plan: Plan) -> Measured:
         """Run one cell of a bundle, and read it back."""

@@ -19,8 +19,7 @@ from harness.bench.reference_store import Maker, Query
 from harness.core.deadline import Deadline
 from harness.core.errors import DeadlineError, HostError, ModelRunError
 from harness.core.procs import die_with_parent
-from harness.core.resources import data_root
-from harness.payload.hashes import sha256_of
+from harness.payload.bundle import default_bundle
 from harness.payload.models import ModelFolder
 from harness.runners.events import parse_runner_output
 from harness.runners.farm_runner import reference_command
@@ -36,7 +35,7 @@ _LEAST_BITS = 4
 
 def runner_file() -> Path:
     """Return the runner that computes references."""
-    return data_root() / "device_bins" / "runner" / "farm_runner.py"
+    return default_bundle().folder.root / "farm_runner.py"
 
 
 def maker() -> Maker:
@@ -49,7 +48,7 @@ def maker() -> Maker:
         version = metadata.version("MNN")
     except metadata.PackageNotFoundError:
         raise HostError("the Python package MNN is not installed here", remedy="pip install MNN") from None
-    return Maker(version, sha256_of(runner_file())[:16])
+    return Maker(version, default_bundle().folder.hash[:16])
 
 
 def compute(query: Query, model: ModelFolder, deadline: Deadline) -> Reference:

@@ -1,7 +1,7 @@
 """Reads of an MNN graph (``llm.mnn``, a flatbuffer) what can be held against the other files of a model.
 
 Field numbers are those of MNN's ``schema/default/*.fbs`` (3.6.1); newer schemas only append fields. The runner on the
-phone has a smaller walk of its own (``device_bins/runner/farm_runner.py`` is one file); a test holds both to the same
+phone has a smaller walk of its own (``device_bins/runner/farm``); a test holds both to the same
 answer.
 """
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from harness.plan.tiers import TIERS, Slo, TensorSlo, TierName
+from harness.report.choosing import RuledOut
 from harness.report.configuration_json import (
     ConfigurationJson,
     RecommendedJson,
@@ -22,7 +23,7 @@ from harness.report.configuration_json import (
     plain,
 )
 from harness.report.tiers import PhoneException, PhoneReport, TierReport, TiersReport
-from harness.report.tiers_decide import Choice, Decision, RuledOut
+from harness.report.tiers_decide import Choice, Decision
 from harness.report.variants_json import VariantsJson, variants_json
 
 _ID = "https://json-schema.org/draft/2020-12/schema"

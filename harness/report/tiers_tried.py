@@ -85,6 +85,7 @@ class OnPhone:
     judgement: Judgement
     code: str = ""
     because: str = ""
+    apps: ForApps = ForApps(None)
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,6 @@ class Tried(OnPhone):
     min_available_bytes: int | None = None
     max_c: float | None = None
     golden: float | None = None
-    apps: ForApps = ForApps(None)
     warnings: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from harness.report.choosing import Labels
 from harness.report.slo import Missed
 from harness.report.text import backend_name, mebibytes, number, plural
-from harness.report.tiers_decide import Decision, Labels
+from harness.report.tiers_decide import Decision
 from harness.report.tiers_tried import Tried
 
 _GIB: Final = 2**30

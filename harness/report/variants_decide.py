@@ -10,28 +10,24 @@ Accuracy, latency and memory are promises; among the variants that are proven to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from harness.report.slo import Missed, unknowns_in_words
-from harness.report.text import distinct, listing
-from harness.report.tiers_decide import (
-    EQUALLY_FAST,
+from harness.report.choosing import (
+    Chosen,
     Labels,
     RuledOut,
-    closest_of,
-    frugal,
-    judged,
-    place_of,
-    ruled_out_by_refusal,
-    ruled_out_by_slo,
+    Terms,
+    best_of_each,
+    in_preference,
+    phones_of,
+    weigh,
+    worst,
 )
-from harness.report.tiers_tried import Configuration, ForApps
+from harness.report.tiers_tried import Configuration
 from harness.report.variants import Variant, in_order, name_of
 from harness.report.variants_tried import TriedVariant
-
-_DO_INSTEAD: Final = "convert it with other weights, take a smaller model, or use the server"
 
 
 @dataclass(frozen=True)
@@ -49,23 +45,12 @@ class Expected:
     real_inputs: bool | None
 
 
-@dataclass(frozen=True)
-class VariantChoice:
-    """A variant and how to run it: ``proven_on`` keep the SLO with it, of ``tried_on``."""
+@dataclass(frozen=True, kw_only=True)
+class VariantChoice(Chosen):
+    """A variant and how to run it."""
 
     variant: Variant
-    configuration: Configuration
     expected: Expected
-    proven_on: tuple[str, ...]
-    tried_on: tuple[str, ...]
-    apps: ForApps
-    not_known: tuple[Missed, ...] = ()
-    met: tuple[str, ...] = ()
-
-    @property
-    def unknowns(self) -> str:
-        """What is not known of it, in words."""
-        return unknowns_in_words(self.not_known)
 
 
 @dataclass(frozen=True)
@@ -100,7 +85,7 @@ class VariantDecision:
 def decide_variants(tried: Sequence[TriedVariant], labels: Labels) -> tuple[VariantDecision, ...]:
     """Return the decision for each model that was tried on phones of one tier, in the order of ``tried``.
 
-    Which settings count is decided as for language models (:func:`harness.report.tiers_decide.decide`).
+    Which settings count is decided as for language models (:func:`harness.report.choosing.weigh`).
     """
     by_source: dict[str, list[TriedVariant]] = {}
     for each in tried:
@@ -109,84 +94,60 @@ def decide_variants(tried: Sequence[TriedVariant], labels: Labels) -> tuple[Vari
 
 
 def _decide(tried: Sequence[TriedVariant], labels: Labels) -> VariantDecision:
-    proven, open_ones, out = [], [], []
-    for configuration, group, verdict in judged(tried):
-        behind = [each for each in group if each.standing == verdict]
-        if verdict == "meets":
-            proven.append(_choice(configuration, behind, group))
-        elif verdict == "unknown":
-            open_ones.append(_choice(configuration, behind, group))
-        elif verdict == "misses":
-            out.append(ruled_out_by_slo(configuration, behind, labels))
-        else:
-            out.append(ruled_out_by_refusal(configuration, behind, len(group), labels))
-    ranked = _ranked(proven)
-    shown = _one_each(ranked)
-    likely = [] if ranked else _ranked(each for each in open_ones if each.met)
-    provisional = likely[0] if likely else None
-    out += [RuledOut(each.configuration, ("not_known",), each.unknowns) for each in open_ones if each != provisional]
+    weighed = weigh(tried, labels, _TERMS)
+    shown = best_of_each(weighed.proven, lambda choice: choice.variant.hash)
     variants = {each.variant.hash: each.variant for each in tried}
     return VariantDecision(
         source=tried[0].source,
         name=name_of(variants.values()),
         variants={each.hash: each for each in in_order(variants.values())},
-        recommended=ranked[0] if ranked else None,
-        because="" if ranked else _why_none(provisional, open_ones, tried),
-        provisional=provisional,
+        recommended=weighed.recommended,
+        because=weighed.because,
+        provisional=weighed.provisional,
         runners_up=tuple(shown[1:]),
-        others=len(ranked) - len(shown),
-        ruled_out=tuple(sorted(out, key=place_of)),
+        others=len(weighed.proven) - len(shown),
+        ruled_out=weighed.ruled_out,
     )
 
 
 def _choice(
     configuration: Configuration, behind: Sequence[TriedVariant], group: Sequence[TriedVariant]
 ) -> VariantChoice:
-    def worst(pick: Callable[[Iterable[Any]], Any], name: str) -> Any:
-        values = [value for each in behind if (value := getattr(each, name)) is not None]
-        return pick(values) if values else None
-
-    unsure = [each.apps for each in behind if not each.apps.allowed]
     return VariantChoice(
-        group[0].variant,
-        configuration,
-        Expected(
-            worst(max, "latency_ms"), worst(max, "peak_rss_bytes"), worst(min, "min_available_bytes"),
-            worst(max, "max_c"), worst(min, "cosine"), worst(min, "same_positions"), worst(min, "same_top1"),
-            worst(max, "max_error"), worst(min, "real_inputs"),
+        configuration=configuration,
+        variant=group[0].variant,
+        expected=Expected(
+            latency_ms_worst_phone=worst(behind, max, "latency_ms"),
+            peak_rss_bytes=worst(behind, max, "peak_rss_bytes"),
+            min_available_bytes=worst(behind, min, "min_available_bytes"),
+            max_c=worst(behind, max, "max_c"),
+            cosine=worst(behind, min, "cosine"),
+            same_positions=worst(behind, min, "same_positions"),
+            same_top1=worst(behind, min, "same_top1"),
+            max_error=worst(behind, max, "max_error"),
+            real_inputs=worst(behind, min, "real_inputs"),
         ),
-        tuple(each.phone_id for each in behind if each.standing == "meets"),
-        tuple(each.phone_id for each in group),
-        unsure[0] if unsure else ForApps(True),
-        tuple(dict.fromkeys(line for each in behind for line in each.judgement.unknown)),
-        tuple(distinct(name for each in behind for name in each.judgement.met)),
-    )  # fmt: skip
+        **phones_of(behind, group),
+    )
 
 
 def _ranked(choices: Iterable[VariantChoice]) -> list[VariantChoice]:
-    """Return them in the order of preference."""
-    by_size: dict[tuple[int, str], list[VariantChoice]] = {}
-    for choice in choices:
-        by_size.setdefault((choice.variant.weight_bytes, choice.variant.hash), []).append(choice)
-    ranked: list[VariantChoice] = []
-    for _, group in sorted(by_size.items()):
-        group.sort(key=_latency)
-        while group:
-            limit = _latency(group[0]) / (1 - EQUALLY_FAST)
-            fast = [choice for choice in group if _latency(choice) <= limit]
-            ranked += sorted(fast, key=lambda each: frugal(each.configuration, each.expected))
-            group = group[len(fast) :]
-    return ranked
+    return in_preference(
+        choices,
+        size=lambda choice: (choice.variant.weight_bytes, choice.variant.hash),
+        speed=_speed,
+        needs=lambda choice: choice.expected,
+    )
 
 
-def _latency(choice: VariantChoice) -> float:
+def _speed(choice: VariantChoice) -> float:
     latency = choice.expected.latency_ms_worst_phone
-    return float("inf") if latency is None else latency
+    return 1 / latency if latency else 0.0
 
 
-def _one_each(ranked: Iterable[VariantChoice]) -> list[VariantChoice]:
-    """Return the best setting of each variant."""
-    return list({choice.variant.hash: choice for choice in reversed(list(ranked))}.values())[::-1]
+_TERMS: Final = Terms(
+    _choice, _ranked, "variant", "convert it with other weights, take a smaller model, or use the server"
+)
 
 
 def _with_exceptions(decision: VariantDecision, tried: Sequence[TriedVariant], labels: Labels) -> VariantDecision:
@@ -203,20 +164,3 @@ def _with_exceptions(decision: VariantDecision, tried: Sequence[TriedVariant], l
         for each in refusing
     )
     return replace(decision, exceptions=tuple(exceptions))
-
-
-def _why_none(
-    provisional: VariantChoice | None, open_ones: Sequence[VariantChoice], tried: Sequence[TriedVariant]
-) -> str:
-    if provisional is not None:
-        return (
-            f"no variant is proven to meet the SLO. {provisional.configuration.name} meets what is known of it; "
-            f"not known: {provisional.unknowns}"
-        )
-    if open_ones:
-        return f"nothing is proven of what the SLO promises; not known: {open_ones[0].unknowns}"
-    nearest, closest = "", closest_of(tried)
-    if closest is not None:
-        words = listing([line.words for line in closest.judgement.missed])
-        nearest = f" (closest: {closest.configuration.name}: {words})"
-    return f"no variant met the SLO: {_DO_INSTEAD}{nearest}"

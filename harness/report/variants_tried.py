@@ -11,7 +11,7 @@ from harness.plan.tiers import TensorSlo
 from harness.report.cells import value_at
 from harness.report.slo import CEILINGS, TENSOR_PROMISES, Figure, comparable, figures_of, judge
 from harness.report.tensors import accuracy_of, is_tensor
-from harness.report.tiers_tried import Configuration, ForApps, OnPhone, configuration_of, for_apps, refusal, standing_of
+from harness.report.tiers_tried import Configuration, OnPhone, configuration_of, for_apps, refusal, standing_of
 from harness.report.variants import Variant, source_of, variant_of
 from harness.store.schema import CellRecord
 
@@ -25,7 +25,6 @@ class TriedVariant(OnPhone):
 
     source: str
     variant: Variant
-    apps: ForApps
     latency_ms: float | None = None
     peak_rss_bytes: int | None = None
     min_available_bytes: int | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -15,12 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.known import plan_of
+from benchmarks.ordered import ordered_bundle
 from harness.bench.context import RunContext
 from harness.bench.phone import connect
 from harness.bench.session import PhoneSession
 from harness.cli import app
 from harness.core.provider import Endpoint
-from harness.core.resources import data_root
 from harness.payload.bundle import read_bundle
 from harness.payload.models import find_model, read_model
 from harness.plan.matrix import Block, arms_of, cells_of
@@ -51,13 +50,8 @@ measure = false
 
 def build(folder: Path, token_ms: float) -> Path:
     """A build that takes so long for a token."""
-    shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", folder)
-    manifest = folder / "bundle.toml"
     orders = ("load_ms=10", "prefill_ms=20", "first_token_ms=1", f"token_ms={token_ms:.6f}")
-    words = [word for order in orders for word in ("--synthetic", order)]
-    text = manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}")
-    manifest.write_text(text.replace('name = "synthetic"', f'name = "{folder.name}"'))
-    return folder
+    return ordered_bundle(folder, orders, {"name": folder.name})
 
 
 @dataclass(frozen=True)

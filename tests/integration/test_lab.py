@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ordered import ordered_bundle
 from harness.adb.transport import AdbTransport
 from harness.bench.lease import lease_file
 from harness.core.provider import Endpoint
-from harness.core.resources import data_root
 from harness.payload.probe import Probe
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
@@ -132,9 +131,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def lab(virtual_phones: list[Endpoint], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     files = tmp_path_factory.mktemp("lab")
-    bundle = shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", files / "bundle") / "bundle.toml"
-    words = [word for order in ORDERS for word in ("--synthetic", order)]
-    bundle.write_text(bundle.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
+    ordered_bundle(files / "bundle", ORDERS)
     (files / "plan.toml").write_text(PLAN)
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "ANDROID_", "COLUMNS"))}
     lab = Lab(env, files, virtual_phones, f"tcp://127.0.0.1:{free_port()}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.ordered import ordered_bundle
 from harness.bench.context import RunContext
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone, connect
 from harness.bench.session import PhoneSession
 from harness.core.deadline import Deadline
 from harness.core.provider import Endpoint
-from harness.core.resources import data_root
 from harness.payload.bundle import default_bundle, read_bundle
 from harness.payload.models import find_model, read_model
 from harness.payload.probe_events import Event, Output
@@ -58,7 +56,7 @@ def measure(connected: ConnectedPhone, tmp_path: Path) -> Measure:
         model = read_model(find_model("tiny-llama"))
         if reads:
             model = replace(model, read_per_token_bytes=reads)
-        bundle = default_bundle() if mnn else read_bundle(_synthetic(tmp_path / "bundle", (*FAST, *orders)))
+        bundle = default_bundle() if mnn else read_bundle(ordered_bundle(tmp_path / "bundle", (*FAST, *orders)))
         folder = RunFolder.create(tmp_path / "run")
         context = RunContext("limits", folder.path, chosen, bundle, {"tiny-llama": model})
         session = PhoneSession(connected, context, lambda _: None, watch)
@@ -67,14 +65,6 @@ def measure(connected: ConnectedPhone, tmp_path: Path) -> Measure:
         return list(folder.records())
 
     return run
-
-
-def _synthetic(folder: Path, orders: tuple[str, ...]) -> Path:
-    shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", folder)
-    manifest = folder / "bundle.toml"
-    words = [word for order in orders for word in ("--synthetic", order)]
-    manifest.write_text(manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
-    return folder
 
 
 def verdict(record: CellRecord) -> tuple[str, str | None]:

@@ -6,9 +6,7 @@ computer does.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,8 +16,8 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from benchmarks.ordered import ordered_bundle
 from harness.core.provider import Endpoint
-from harness.core.resources import data_root
 from harness.store.runfolder import RunFolder
 
 PHONES = ("high-opencl",)
@@ -102,11 +100,7 @@ class Farm:
         return Outcome(done.returncode, done.stdout + done.stderr, folder)
 
     def bundle(self, name: str, orders: Sequence[str], backends: Sequence[str] = ("cpu", "opencl")) -> None:
-        copy = Path(shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", self.root / name))
-        words = [word for order in orders for word in ("--synthetic", order)]
-        text = (copy / "bundle.toml").read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}")
-        text = text.replace('backends = ["cpu", "opencl", "vulkan"]', f"backends = {json.dumps(list(backends))}")
-        (copy / "bundle.toml").write_text(text)
+        ordered_bundle(self.root / name, orders, {"backends": list(backends)})
 
 
 @pytest.fixture(scope="module")

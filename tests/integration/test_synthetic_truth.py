@@ -5,9 +5,7 @@ One virtual phone behind the real adb server; every case is another copy of the 
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ordered import ordered_bundle
 from harness.bench.context import RunContext
 from harness.bench.leave import leave_as_found
 from harness.bench.phone import ConnectedPhone, connect
 from harness.bench.session import PhoneSession
 from harness.core.errors import HostError
 from harness.core.provider import load_provider
-from harness.core.resources import data_root
 from harness.payload.bundle import read_bundle
 from harness.payload.models import find_model, read_model
 from harness.plan.load import load_plan
@@ -47,15 +45,6 @@ measure = false
 FAST = ("load_ms=5", "prefill_ms=5", "first_token_ms=1", "token_ms=1")
 
 Measure = Callable[..., CellRecord]
-
-
-def write_bundle(folder: Path, orders: tuple[str, ...]) -> Path:
-    """Copy the bundle with these orders in its manifest."""
-    shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", folder)
-    manifest = folder / "bundle.toml"
-    words = [word for order in orders for word in ("--synthetic", order)]
-    manifest.write_text(manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
-    return folder
 
 
 def write_plan(file: Path, backend: str = "cpu", timeout_s: float = 30.0) -> Path:
@@ -85,7 +74,7 @@ def measure(connected: ConnectedPhone, tmp_path: Path) -> Measure:
     """Run one cell with the given orders and return its record as it was written."""
 
     def run(*orders: str, backend: str = "cpu", timeout_s: float = 30.0) -> CellRecord:
-        bundle = read_bundle(write_bundle(tmp_path / "bundle", (*FAST, *orders)))
+        bundle = read_bundle(ordered_bundle(tmp_path / "bundle", (*FAST, *orders)))
         plan = load_plan(write_plan(tmp_path / "plan.toml", backend, timeout_s))
         models = {name: read_model(find_model(name)) for name in plan.models}
         folder = RunFolder.create(tmp_path / "run")
@@ -191,7 +180,7 @@ def test_a_backend_that_was_not_used_is_found_out(measure: Measure, lie: str) ->
 
 
 def test_from_the_command_line_a_plan_and_a_bundle_are_enough(farm_cache: Path, tmp_path: Path) -> None:
-    bundle = write_bundle(tmp_path / "bundle", (*FAST, "token_ms=4"))
+    bundle = ordered_bundle(tmp_path / "bundle", (*FAST, "token_ms=4"))
     plan = write_plan(tmp_path / "plan.toml")
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--devices", "virtual:1"]
     argv += ["--bundle", str(bundle), "--plan", str(plan), "--run-dir", str(tmp_path / "run")]

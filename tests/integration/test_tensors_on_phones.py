@@ -237,7 +237,7 @@ def bent(tmp_path: Path) -> Callable[[str, str], Bundle]:
 
     def make(text: str, by: str) -> Bundle:
         folder = Path(shutil.copytree(default_bundle().folder.root, tmp_path / "bent"))
-        program = folder / "farm_runner.py"
+        program = folder / "farm" / "tensor_run.py"
         whole = program.read_text()
         assert whole.count(text) == 1
         program.write_text(whole.replace(text, by))

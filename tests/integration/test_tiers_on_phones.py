@@ -18,6 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from benchmarks.ordered import ordered_bundle
 from harness.bench.context import RunContext
 from harness.bench.leave import leave_as_found
 from harness.bench.member import member_of
@@ -73,12 +74,7 @@ TIRES = {"slow_after_s": "0.5", "slow_factor": "8"}
 
 
 def bundle(folder: Path, **orders: str) -> Path:
-    shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", folder)
-    manifest = folder / "bundle.toml"
-    words = [word for key, value in {**FAST, **orders}.items() for word in ("--synthetic", f"{key}={value}")]
-    text = manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}")
-    manifest.write_text(text.replace('engine = "synthetic"', 'engine = "MNN"'))
-    return folder
+    return ordered_bundle(folder, [f"{key}={value}" for key, value in {**FAST, **orders}.items()], {"engine": "MNN"})
 
 
 def plan_file(folder: Path, kind: str, more: str = "") -> Path:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from harness.core.resources import data_root
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +28,11 @@ def onnx_kit(load_module: Callable[[Path], ModuleType]) -> ModuleType:
     """The maker of ONNX models."""
     pytest.importorskip("onnx")
     return load_module(Path(__file__).with_name("onnx_kit.py"))
+
+
+@pytest.fixture(scope="session")
+def farm_part() -> Iterator[Callable[[str], ModuleType]]:
+    """Import a part of the runner that goes to phones, by its name in ``device_bins/runner/farm``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(data_root() / "device_bins" / "runner"))
+        yield lambda name: importlib.import_module(f"farm.{name}")

@@ -15,6 +15,7 @@ from harness.core.provider import Endpoint
 from harness.core.resources import data_root
 from harness.diagnose.asked import Request, Sizes, choose_bundles
 from harness.diagnose.ladder import Diagnosis, Watch, diagnose
+from harness.payload.bundle import default_bundle
 from harness.payload.models import find_model
 
 X86_64, ARM64 = 62, 183
@@ -39,6 +40,7 @@ def bundle_of(folder: Path, files: dict[str, bytes], abis: tuple[str, ...] = ("x
     """A bundle of these files, the first of which is its farm_runner."""
     folder.mkdir(parents=True)
     for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
     values = {"schema": 1, "name": folder.name, "runner": "farm_runner", "backends": ["cpu"], **more}
     values |= {"abis": list(abis), "program": next(iter(files)), "files": list(files)}
@@ -83,8 +85,9 @@ CRASH = "os.kill(os.getpid(), 11)"
 
 def bent(folder: Path, when: str, what: str) -> Path:
     """The bundle with the real engine, that does ``what`` ``when`` its options are so."""
-    runner = (data_root() / "device_bins" / "runner" / "farm_runner.py").read_bytes()
-    files = {"bent.py": _BENT.format(when=when, what=what).encode(), "farm_runner.py": runner}
+    runner = default_bundle().folder
+    files = {"bent.py": _BENT.format(when=when, what=what).encode()}
+    files |= {file.path: (runner.root / file.path).read_bytes() for file in runner.files}
     return bundle_of(folder, files, (), needs_python_mnn=True)
 
 

@@ -6,7 +6,6 @@ while the harness stands in that very step, so nothing depends on how fast this 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ordered import ordered_bundle
 from harness.adb.transport import BASE_DIR, AdbTransport
 from harness.bench.context import RunContext
 from harness.bench.lease import lease_file
@@ -26,7 +26,6 @@ from harness.core.deadline import Deadline
 from harness.core.errors import FarmError
 from harness.core.provider import Endpoint
 from harness.core.reasons import Fault, Reason
-from harness.core.resources import data_root
 from harness.payload.bundle import Bundle, read_bundle
 from harness.payload.models import ModelFolder, find_model, read_model
 from harness.payload.probe import Probe
@@ -167,10 +166,7 @@ def synthetic_bundle(folder: Path, orders: tuple[str, ...]) -> Bundle:
     """The synthetic runner with these orders, in a folder of its own."""
     target = folder / f"bundle-{abs(hash(orders))}"
     if not target.exists():
-        shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", target)
-        words = [word for order in orders for word in ("--synthetic", order)]
-        manifest = target / "bundle.toml"
-        manifest.write_text(manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
+        ordered_bundle(target, orders)
     return read_bundle(target)
 
 

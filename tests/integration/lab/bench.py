@@ -21,11 +21,11 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.ordered import ordered_bundle
 from harness.adb.transport import BASE_DIR, AdbTransport
 from harness.core.deadline import Deadline
 from harness.core.errors import PhoneError
 from harness.core.provider import Endpoint
-from harness.core.resources import data_root
 from harness.payload.models import find_model
 from harness.store.runfolder import RunFolder
 from harness.store.schema import CellRecord
@@ -172,10 +172,7 @@ class Bench:
         """The synthetic runner with these orders."""
         target = self.files / f"bundle-{abs(hash(orders))}"
         if not target.exists():
-            shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", target)
-            words = [word for order in orders for word in ("--synthetic", order)]
-            manifest = target / "bundle.toml"
-            manifest.write_text(manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
+            ordered_bundle(target, orders)
         return target
 
     def unseen_model(self, name: str, extra_bytes: int) -> Path:

@@ -5,8 +5,6 @@ The phones are behind the real adb server and outlive every run, as real phones 
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.resources import data_root
+from benchmarks.ordered import ordered_bundle
 from harness.store.head import RunInfo
 from harness.store.runfolder import RunFolder
 
@@ -63,10 +61,7 @@ class Farm:
         self.env = env
         self.plan = files / "plan.toml"
         self.plan.write_text(PLAN)
-        self.bundle = Path(shutil.copytree(data_root() / "device_bins" / "runner" / "synthetic", files / "bundle"))
-        manifest = self.bundle / "bundle.toml"
-        words = [word for order in ORDERS for word in ("--synthetic", order)]
-        manifest.write_text(manifest.read_text().replace("extra_args = []", f"extra_args = {json.dumps(words)}"))
+        self.bundle = ordered_bundle(files / "bundle", ORDERS)
 
     @property
     def new(self) -> list[str]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -29,14 +28,14 @@ def test_a_graph_says_what_its_weight_file_must_have_and_how_many_tokens_it_know
 
 @pytest.mark.parametrize("name", ["tiny-llama", "smollm2-135m"])
 def test_host_and_runner_read_the_same_length_from_real_graphs(
-    name: str, load_module: Callable[[Path], ModuleType]
+    name: str, farm_part: Callable[[str], ModuleType]
 ) -> None:
     folder = model_path(name)
     if folder is None:
         pytest.skip(f"{name} is not on this computer; get it with: mnn-farm models fetch {name}")
     data = (folder / "llm.mnn").read_bytes()
-    runner = load_module(data_root() / "device_bins" / "runner" / "farm_runner.py")
-    assert read_graph(data).weight_end == runner.weight_bytes(data) == (folder / "llm.mnn.weight").stat().st_size
+    model_files = farm_part("model_files")
+    assert read_graph(data).weight_end == model_files.weight_bytes(data) == (folder / "llm.mnn.weight").stat().st_size
 
 
 def test_the_shipped_graph_is_read_whole() -> None:

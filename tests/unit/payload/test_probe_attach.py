@@ -52,6 +52,7 @@ def test_it_outlives_the_terminal_and_the_shell_that_started_it(background: Any)
     argv = [str(background.probe), "run", "--detach", "--dir", str(folder), "--", "sleep", "60"]
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and children inherit that
         # the shell stays for a moment, so that it is there to be hung up
         os.execvp("sh", ["sh", "-c", '"$@"; exec sleep 60', "sh", *argv])  # noqa: S606
     text = b""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from harness.core.resources import data_root
 from harness.payload.bundle import Bundle, BundleManifest, default_bundle
 from harness.payload.folder import PayloadFolder
 from harness.plan.matrix import cells_of
@@ -23,11 +23,13 @@ from harness.runners.farm_runner import (
     reference_command,
 )
 
+Parse = Callable[[Sequence[str]], argparse.Namespace]
+
 
 @pytest.fixture(scope="module")
-def runner(load_module: Callable[[Path], ModuleType]) -> ModuleType:
-    path = data_root() / "device_bins" / "runner" / "farm_runner.py"
-    return load_module(path)
+def parse(farm_part: Callable[[str], ModuleType]) -> Parse:
+    """How the runner reads its command line."""
+    return lambda argv: farm_part("options").parse_options(argv, "")
 
 
 def plan(**over: Any) -> Plan:
@@ -45,7 +47,7 @@ def hash_of(**over: Any) -> str:
     return prompt_hash(chosen, cells_of(chosen)[0])
 
 
-def test_the_runner_understands_every_option(runner: ModuleType) -> None:
+def test_the_runner_understands_every_option(parse: Parse) -> None:
     asked = [{"question": 'Say "ü", [x] & $HOME?', "expect": ".", "max_tokens": 9}, {"question": "?", "expect": "."}]
     argv = command(
         backends=["opencl"], precision=["normal"], memory=["high"], prompt_tokens=[48], generate_tokens=[16],
@@ -53,7 +55,7 @@ def test_the_runner_understands_every_option(runner: ModuleType) -> None:
         cv_limit=0.05, repeats_max=9,
     )  # fmt: skip
     assert argv[:2] == ("python3", "/b/farm_runner.py")
-    options = runner.parse_options(argv[2:])
+    options = parse(argv[2:])
     assert (options.model, options.work_dir, options.backend, options.threads) == (Path("/m"), Path("/w"), "opencl", 68)
     assert (options.precision, options.memory, options.require_backend) == ("normal", "high", True)
     assert (options.prompt_tokens, options.generate_tokens, options.warmups, options.repeats) == (48, 16, 2, 3)
@@ -64,8 +66,8 @@ def test_the_runner_understands_every_option(runner: ModuleType) -> None:
     assert options.ask == [('Say "ü", [x] & $HOME?', 9), ("?", 32)]
 
 
-def test_a_sustained_cell_is_asked_for_by_its_duration(runner: ModuleType) -> None:
-    options = runner.parse_options(command(kind="sustained", duration_s=90.5, cv_limit=0.1, repeats_max=9)[2:])
+def test_a_sustained_cell_is_asked_for_by_its_duration(parse: Parse) -> None:
+    options = parse(command(kind="sustained", duration_s=90.5, cv_limit=0.1, repeats_max=9)[2:])
     assert (options.duration_s, options.cv_limit, options.max_repeats) == (90.5, None, None)
 
 
@@ -82,7 +84,7 @@ def test_the_hash_of_what_is_asked_is_short_and_follows_the_questions() -> None:
     assert hash_of(ask=[ask]) == hash_of(ask=[{**ask, "expect": "other"}], threads=[1])
 
 
-def test_the_golden_set_goes_by_a_file_and_only_in_the_cell_that_leads(runner: ModuleType, tmp_path: Path) -> None:
+def test_the_golden_set_goes_by_a_file_and_only_in_the_cell_that_leads(parse: Parse, tmp_path: Path) -> None:
     chosen = plan(
         threads=[1, 2], golden={"set": "mine", "ask": [{"question": 'Say "ü"', "expect": ".", "max_tokens": 9}]}
     )
@@ -91,16 +93,16 @@ def test_the_golden_set_goes_by_a_file_and_only_in_the_cell_that_leads(runner: M
     leads, follows = (
         build_command(default_bundle(), "/b", "/m", str(tmp_path), cell, chosen) for cell in cells_of(chosen)
     )
-    assert runner.parse_options(leads[2:]).ask == [('Say "ü"', 9)]
+    assert parse(leads[2:]).ask == [('Say "ü"', 9)]
     assert "--ask-file" not in follows
 
 
-def test_the_reference_is_asked_for_as_the_runner_understands_it(runner: ModuleType, tmp_path: Path) -> None:
+def test_the_reference_is_asked_for_as_the_runner_understands_it(parse: Parse, tmp_path: Path) -> None:
     argv = reference_command(
         ("python3", "/r.py"), "/m", str(tmp_path), threads=3, precision="low", memory="high", lengths=(8, 9, 10),
         engine={"chunk": 64}, questions=[("Häuser?\nTwo lines", 7)],
     )  # fmt: skip
-    options = runner.parse_options(argv[2:])
+    options = parse(argv[2:])
     assert (options.prompt_tokens, options.generate_tokens, options.context_tokens) == (8, 9, 10)
     assert (options.precision, options.memory, options.threads, options.margins) == ("low", "high", 3, True)
     assert (options.warmups, options.repeats, dict(options.engine)) == (0, 1, {"chunk": 64})

@@ -1,0 +1,1 @@
+"""The parts of farm_runner, the twin in Python. They go to the phone beside it."""
