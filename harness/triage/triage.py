@@ -13,6 +13,7 @@ from typing import BinaryIO
 from harness.triage.entry import Entry, Kind, read_entry
 from harness.triage.finding import Finding, findings_of
 from harness.triage.match import Matcher
+from harness.triage.readers.backends import backend_entries
 from harness.triage.readers.crash import NEEDLES as CRASH_NEEDLES
 from harness.triage.readers.crash import CrashReader, Frame
 from harness.triage.readers.exits import read_exits
@@ -154,6 +155,7 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
     entries = list(_entries(name, plain, kind_of(plain[:HEAD])))
     if entries and entries[0].kind != "record":
         yield from table_entries(entries)
+        yield from backend_entries(entries)
         yield from read_exits(entries)
         yield from text_entries(entries)
         yield from listing_entries(entries)

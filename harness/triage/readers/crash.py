@@ -37,9 +37,10 @@ _WHO = re.compile(
     r"(?P<process>.{1,200}?) <<<"
 )
 _FRAME = re.compile(
-    r"^\s{0,12}#(?P<number>\d{1,3})\s{1,4}pc (?P<pc>[0-9a-fA-F]{1,16})\s{1,4}(?P<path>\S{1,400})(?: \(deleted\))?"
+    r"^\s{0,12}(?:\d{1,3} \| )?#(?P<number>\d{1,3})\s{1,4}pc (?P<pc>[0-9a-fA-F]{1,16})"
+    r"\s{1,4}(?P<path>\S{1,400})(?: \(deleted\))?"
     r"(?: \(offset 0x[0-9a-f]{1,16}\))?(?: \((?!BuildId)(?P<function>.{1,600}?)(?:\+\d{1,12})?\))?"
-    r"(?:\s{1,2}\(BuildId: (?P<build_id>[0-9a-f]{1,64})\))?\s{0,4}$"
+    r"(?:\s{1,2}\(BuildId: (?P<build_id>[0-9a-f]{1,64})\)|\s\[[\w-]{3,12}::[0-9a-f]{1,64}\])?\s{0,4}$"
 )
 _GDB = re.compile(
     r"^\s{0,8}#(?P<number>\d{1,3})\s{1,4}(?:0x(?P<pc>[0-9a-f]{1,16}) in )?(?P<function>\S{1,200}) \(.{0,200}\)"
