@@ -26,7 +26,9 @@ _ANSWER = re.compile(
 )
 # Whole words that come round at the end of an answer.
 _SENTENCE = re.compile(r"(?P<sentence>(?P<first>\S)(?!(?P=first){5}).{5,80}?)(?:\s{0,2}(?P=sentence)){4,}.{0,80}$")
-_EAST_ASIAN = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"})
+_EAST_ASIAN = frozenset(
+    ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO", "FULLWIDTH", "HALFWIDTH")
+)
 # Scripts that stand beside each other within words of good texts.
 _FRIENDS = frozenset({frozenset(("LATIN", "EAST ASIAN")), frozenset(("LATIN", "GREEK"))})
 
