@@ -31,7 +31,9 @@ _OF_MNN = re.compile(
 )
 # The table of llm_demo alone, as people paste it: the text stood above and was left out.
 _NO_TEXT = "the text is empty"
-_FIELDS_ALONE = re.compile(rb"(?:\s|#[^\n]{0,200}\n){0,400}prompt tokens num\b")
+_FIELDS_ALONE = re.compile(
+    rb"(?:\s|#[^\n]{0,200}\n){0,400}(?:(?:prompt|decode) tokens num|(?:prefill|decode) (?:time|speed))\b"
+)
 # How a mail or an issue marks what somebody else wrote, and code.
 _QUOTED = re.compile(rb"^(?:(?:> ?){1,3}| {4}|\t)", re.MULTILINE)
 

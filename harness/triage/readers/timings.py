@@ -21,6 +21,12 @@ _ROW = re.compile(
     r"\[ ?- ?\]\s(?P<name>\S{1,80})\s{1,40}max =\s{0,8}(?P<most>\d{1,7}\.\d{1,6}) ?ms\s{1,4}"
     r"min =\s{0,8}(?P<least>\d{1,7}\.\d{1,6}) ?ms"
 )
+# "run 3: 9.1 tok/s": one speed a line, of runs that are numbered.
+_RUN = re.compile(
+    r"(?i)(?P<name>(?:run|round|iter(?:ation)?|repeat|rep|trial|第)) ?#?\d{1,3}(?: ?[次轮])?\s{0,3}[:=：]\s{0,3}"
+    r"(?:decode |speed )?[:=]?\s?(?P<tps>\d{1,4}(?:\.\d{1,4})?) ?(?:tok(?:ens?)?|t)/s\s{0,4}$"
+)
+_LEAST_RUNS = 4
 _LEAST_TIMES = 6
 _LARGEST_CV = 0.25
 # So many times the least is the most before a spread is told: less is a phone's ordinary restlessness.
@@ -29,7 +35,7 @@ _TIMES = 2.0
 
 def timing_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Yield, as a line for rules, the first work whose times differ too much."""
-    yield from itertools.islice(itertools.chain(_rows(entries), _profiles(entries), _named(entries)), 1)
+    yield from itertools.islice(itertools.chain(_rows(entries), _profiles(entries), _named(entries), _runs(entries)), 1)
 
 
 def _rows(entries: Sequence[Entry]) -> Iterator[Entry]:
@@ -53,6 +59,16 @@ def _named(entries: Sequence[Entry]) -> Iterator[Entry]:
         wide = len(values) >= _LEAST_TIMES and max(values) > _TIMES * min(values) > 0
         if wide and pstdev(values) > _LARGEST_CV * fmean(values):
             yield _spread(name, values, [entry for _, entry in times])
+
+
+def _runs(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield speeds that go up and down; those that only fall are a phone that gets hot, which is told elsewhere."""
+    runs = [(float(match["tps"]), entry) for entry in entries if (match := _RUN.search(entry.text[:200]))]
+    speeds = [tps for tps, _ in runs]
+    rises = any(later > 1.2 * earlier for earlier, later in itertools.pairwise(speeds[1:]))
+    if len(speeds) >= _LEAST_RUNS and rises and pstdev(speeds) > _LARGEST_CV * fmean(speeds):
+        evidence = tuple(one for _, entry in runs[:6] for one in entry.evidence)
+        yield Entry(f"speeds: spread least={min(speeds):g} most={max(speeds):g} runs={len(runs)}", "table", evidence)
 
 
 def _grouped(regex: re.Pattern[str], entries: Sequence[Entry]) -> dict[str, list[tuple[float, Entry]]]:

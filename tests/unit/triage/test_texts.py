@@ -1,4 +1,4 @@
-"""Readers of what a model wrote, and of times of the same work that differ."""
+"""Readers of what a model wrote, of what people note beside it, and of times and speeds that differ."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from harness.commands.triage_judge import judged_entries
 from harness.triage.entry import Entry, read_entry
+from harness.triage.readers.notes import note_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.readers.texts import text_entries
 from harness.triage.readers.timings import timing_entries
@@ -102,3 +103,42 @@ def test_a_summary_that_was_pasted_without_its_text_is_no_empty_text(before: str
 def test_a_summary_below_a_prompt_without_a_text_between_is_an_empty_text() -> None:
     told = [entry.text for entry in judged_entries("x", ("prompt file is p.txt\n" + SUMMARY).encode())]
     assert any("output_degenerate" in text and "the text is empty" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("# memory=low: gibberish\n# memory=high: fine", "key=(memory) bad=(low) good=(high)"),
+        ("# chunk: 128 -> 乱码\n# chunk: 512 -> 正常", "key=(chunk) bad=(128) good=(512)"),
+        ("# threads=4 chunk=2 wrong\n# threads=4 chunk=3 right", "key=(chunk) bad=(2) good=(3)"),
+    ],
+)
+def test_a_setting_that_two_notes_compare_is_told(text: str, told: str) -> None:
+    assert [entry.text for entry in note_entries(entries(text))] == [f"notes: setting {told}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# memory=low: wrong\n# memory=high: wrong",
+        "# memory=low: wrong with x, right with y\n# memory=high: right",
+        "memory=low: wrong\nmemory=high: right",
+        "# text=wrong\n# text=right",
+    ],
+)
+def test_notes_that_compare_nothing_tell_nothing(text: str) -> None:
+    assert list(note_entries(entries(text))) == []
+
+
+def test_speeds_of_runs_that_go_up_and_down_are_told_and_those_that_only_fall_are_not() -> None:
+    jumping, falling = ("\n".join(f"run {n}: {tps} tok/s" for n, tps in enumerate(speeds, 1)) for speeds in (
+        (20, 9, 21, 8, 20), (40, 30, 20, 10, 8),
+    ))  # fmt: skip
+    assert [entry.text for entry in timing_entries(entries(jumping))] == ["speeds: spread least=8 most=21 runs=5"]
+    assert list(timing_entries(entries(falling))) == []
+
+
+@pytest.mark.parametrize(("other", "told"), [("9.5", ["speed: beyond ours=60 theirs=9.5 times=6"]), ("30", [])])
+def test_a_decode_speed_is_compared_with_that_of_another_tool(other: str, told: list[str]) -> None:
+    text = f"{HEAD}| m | 1.20 GiB | CPU | 4 | Low | tg64 | 60.00 ± 0.10 |\n# llama.cpp, same model: {other} tok/s\n"
+    assert [entry.text for entry in table_entries(entries(text))] == told
