@@ -29,6 +29,11 @@ _TOLD = frozenset(
 _OF_MNN = re.compile(
     rb"(?i)tok/s|\bt/s\b|mnn|\bllm_|i8sdot|config path is|prompt|backend|decode|\b(?:text|output|answer)\s?[=:]"
 )
+# The table of llm_demo alone, as people paste it: the text stood above and was left out.
+_NO_TEXT = "the text is empty"
+_FIELDS_ALONE = re.compile(
+    rb"(?:\s|#[^\n]{0,200}\n){0,400}(?:(?:prompt|decode) tokens num|(?:prefill|decode) (?:time|speed))\b"
+)
 # How a mail or an issue marks what somebody else wrote, and code.
 _QUOTED = re.compile(rb"^(?:(?:> ?){1,3}| {4}|\t)", re.MULTILINE)
 
@@ -41,6 +46,8 @@ def judged_entries(name: str, text: bytes) -> Iterator[Entry]:
     lines = text.decode("utf-8", "replace").splitlines()
     seen: set[Reason] = set()
     for judged in (*belief.figures, belief.whole):
+        if judged.reason is Reason.OUTPUT_DEGENERATE and judged.detail.endswith(_NO_TEXT) and _FIELDS_ALONE.match(text):
+            continue
         # Nothing at all, or notes without an output, are no program that ended silently.
         if judged.reason is Reason.SILENT_EXIT and judged.evidence[:1] in ("", "#"):
             continue

@@ -21,9 +21,11 @@ from harness.triage.readers.features import NEEDLES as FEATURE_NEEDLES
 from harness.triage.readers.features import FeatureReader
 from harness.triage.readers.kind import HEAD, kind_of
 from harness.triage.readers.listing import listing_entries
+from harness.triage.readers.notes import note_entries
 from harness.triage.readers.record import EVENT_NEEDLES, RECORD_NEEDLES, event_entries, record_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.readers.texts import text_entries
+from harness.triage.readers.timings import timing_entries
 from harness.triage.rule import Rule, shipped_rules
 from harness.triage.scan import blocks
 
@@ -158,6 +160,8 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
         yield from backend_entries(entries)
         yield from read_exits(entries)
         yield from text_entries(entries)
+        yield from timing_entries(entries)
+        yield from note_entries(entries)
         yield from listing_entries(entries)
         for judge in judges:
             yield from judge(name, plain)

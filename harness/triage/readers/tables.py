@@ -51,6 +51,16 @@ _CLIFF = 0.25
 _FALL = 0.75
 _WARMER_C = 4.0
 _LEAST_ROWS = 4
+# What another tool makes of the same model: "llama.cpp: about 52 tok/s".
+_REFERENCE = re.compile(
+    r"(?i)(?:llama\.?cpp|llama-bench|mlc|executorch|same model|reference|expected|other (?:tool|engine)|published)"
+    r".{0,60}?\b(\d{1,4}(?:\.\d{1,3})?) ?(?:tok(?:ens?)?|t)/s"
+)
+# Tools differ by less than this when both are right.
+_BEYOND = 4.0
+# Prefill below this share of that of the shortest prompt, over so many lengths, is told.
+_SLOWER = 0.85
+_LEAST_LENGTHS = 3
 
 
 @dataclass(frozen=True)
@@ -143,6 +153,44 @@ def table_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
     for table in (*read_tables(entries), *_loose(entries), *_benched(entries)):
         yield from _cliff(table)
         yield from _decay(table)
+    yield from _lengths(entries)
+    yield from _beyond(entries)
+
+
+def _beyond(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield a decode speed that is far above what a note tells of another tool with the same model."""
+    notes = [
+        (float(match[1]), entry)
+        for entry in entries
+        if entry.kind == "note" and (match := _REFERENCE.search(entry.text))
+    ]
+    places = {entry.text.strip()[:300]: entry for entry in entries}
+    for row in parse_bench([Line(entry.text) for entry in entries]).rows if notes else ():
+        decode = next((speed for speed in row.speeds if speed.phase == "decode"), None)
+        reference, note = min(notes, key=lambda pair: pair[0])
+        if decode is not None and row.line in places and decode.tps > _BEYOND * reference > 0:
+            text = f"speed: beyond ours={decode.tps:g} theirs={reference:g} times={decode.tps / reference:.0f}"
+            yield Entry(text, "table", (*places[row.line].evidence, *note.evidence))
+            return
+
+
+def _lengths(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield what ``llm_bench`` shows of prefill by the prompt's length, where longer is slower throughout."""
+    tests: dict[tuple[object, ...], dict[int, tuple[float, Entry]]] = {}
+    places = {entry.text.strip()[:300]: entry for entry in entries if "|" in entry.text}
+    for row in parse_bench([Line(entry.text) for entry in entries]).rows:
+        prefill = next((speed for speed in row.speeds if speed.phase == "prefill"), None)
+        if prefill is not None and not row.generate_tokens and row.line in places:
+            key = (row.model, row.backend, row.threads, row.precision, row.settings)
+            tests.setdefault(key, {}).setdefault(row.prompt_tokens, (prefill.tps, places[row.line]))
+    for rows in tests.values():
+        ordered = [rows[length] for length in sorted(rows)]
+        speeds = [speed for speed, _ in ordered]
+        falls = all(later < earlier for earlier, later in itertools.pairwise(speeds))
+        if len(speeds) >= _LEAST_LENGTHS and falls and speeds[-1] < _SLOWER * speeds[0]:
+            text = f"prefill: longer least={min(rows)} most={max(rows)} from={speeds[0]:g} to={speeds[-1]:g}"
+            yield Entry(text, "table", tuple(one for _, entry in ordered for one in entry.evidence))
+            return
 
 
 def _cliff(table: Table) -> Iterator[Entry]:
