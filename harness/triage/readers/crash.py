@@ -1,4 +1,4 @@
-"""Native crashes: libc's fatal line, debuggerd's block in a log, a tombstone, gdb's stack. Pure.
+"""Native crashes: libc's fatal line, debuggerd's block, a tombstone, gdb's stack, what crash services show. Pure.
 
 Formats of Android 4.4 to 16 (debuggerd's ``tombstone_proto_to_text.cpp``, bionic's ``debuggerd_handler.cpp``); header
 lines that are not known are passed over. Frames in ``/data/local/tmp`` often have neither symbol nor build id.
@@ -18,7 +18,8 @@ Owner = Literal["mnn", "driver", "npu", "app", "java", "system", "unknown"]
 # One of these stands in every line that this reader wants to see.
 NEEDLES = (
     "Fatal signal", " (SIG", "pid: ", "Abort message", "Cause: ", " pc 0", " from /", "ABI: '", "Cmdline: ", " in ??",
-    "Build fingerprint",
+    "Build fingerprint", "SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGFPE", "SIGSYS", "#00 0x", "#01 0x", "#02 0x",
+    "#03 0x", "#04 0x", "#05 0x", "#06 0x", "#07 0x",
 )  # fmt: skip
 
 _FATAL = re.compile(
@@ -33,13 +34,20 @@ _SIGNAL = re.compile(
     r"\((?P<name>\w{1,20})[^)]{0,60}\), fault addr (?P<addr>0x[0-9a-fA-F]{1,16}|-{8}|[0-9a-fA-F]{1,16})"
 )
 _WHO = re.compile(
-    r"^\s{0,12}pid: (?P<pid>\d{1,7}), tid: (?P<tid>\d{1,7}), name: (?P<thread>.{0,40}?)\s{1,4}>>> "
+    r"^\s{0,12}pid: (?P<pid>\d{1,7}), tid: (?P<tid>\d{1,7})(?:, name: (?P<thread>.{0,40}?))?\s{1,4}>>> "
     r"(?P<process>.{1,200}?) <<<"
 )
+# Crash services write `SIGILL 0x…` (Firebase) or `SIGSEGV(SEGV_MAPERR)` (Bugly, U-APM) instead of debuggerd's line.
+_UPLOADED = re.compile(
+    r"(?:^|[\s:])(?P<signal>SIG(?:SEGV|ABRT|ILL|BUS|FPE|SYS))"
+    r"(?: ?\((?P<name>(?:SEGV|ILL|BUS|FPE|SYS|SI)_[A-Z]{2,12})\)|\s{1,3}(?P<addr>0x[0-9a-fA-F]{6,16})\s{0,4}$)"
+)
+# ndk-stack and Play put 0x before the address, and the former leaves `pc` out; Bugly adds the ABI and the build id.
 _FRAME = re.compile(
-    r"^\s{0,12}#(?P<number>\d{1,3})\s{1,4}pc (?P<pc>[0-9a-fA-F]{1,16})\s{1,4}(?P<path>\S{1,400})(?: \(deleted\))?"
+    r"^\s{0,12}#(?P<number>\d{1,3})\s{1,4}(?:pc (?:0x)?|0x)(?P<pc>[0-9a-fA-F]{1,16})\s{1,4}"
+    r"(?P<path>(?!in )\S{1,400})(?: \(deleted\))?"
     r"(?: \(offset 0x[0-9a-f]{1,16}\))?(?: \((?!BuildId)(?P<function>.{1,600}?)(?:\+\d{1,12})?\))?"
-    r"(?:\s{1,2}\(BuildId: (?P<build_id>[0-9a-f]{1,64})\))?\s{0,4}$"
+    r"(?:\s{1,2}\(BuildId: (?P<build_id>[0-9a-f]{1,64})\))?(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
 )
 _GDB = re.compile(
     r"^\s{0,8}#(?P<number>\d{1,3})\s{1,4}(?:0x(?P<pc>[0-9a-f]{1,16}) in )?(?P<function>\S{1,200}) \(.{0,200}\)"
@@ -120,6 +128,12 @@ class Crash:
         return "unknown" if self.top is None else self.top.owner
 
     @property
+    def function(self) -> str | None:
+        """The first function that is known of the library it died in: stripped ones name only what they export."""
+        top = self.top
+        return next((one.function for one in self.frames if top and one.path == top.path and one.function), None)
+
+    @property
     def stands_on_mnn(self) -> bool:
         """Whether MNN is in the stack at all, or is the program."""
         return any(frame.owner == "mnn" for frame in self.frames) or bool(_MNN.search(self.process or ""))
@@ -139,7 +153,7 @@ class Crash:
             "process": self.process,
             "thread": self.thread,
             "library": library,
-            "function": None if top is None else top.function,
+            "function": self.function,
             "frames": " < ".join(
                 f"{frame.path.rsplit('/', 1)[-1]}({frame.function or ''})"[:90] for frame in self.frames[:8]
             ),
@@ -184,6 +198,8 @@ class CrashReader:
             self._abi = match["abi"]
         elif (match := _FRAME.match(text) or _GDB.match(text)) is not None:
             self._frame(match, entry)
+        elif (match := _UPLOADED.search(text)) is not None:
+            self._signal(match, entry)
 
     _abi: str | None = None
 

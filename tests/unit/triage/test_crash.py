@@ -137,3 +137,54 @@ def test_a_stack_of_gdb_tells_the_drivers_library() -> None:
 )
 def test_a_frames_owner_is_told_by_its_library(path: str, owner: str) -> None:
     assert Frame(0, path).owner == owner
+
+
+@pytest.mark.parametrize(
+    ("line", "signal", "code", "address"),
+    [
+        ("Crashed: Thread : SIGILL  0x000000006416afe0", "SIGILL", None, "0x000000006416afe0"),
+        ("SIGSEGV 0x0000000000000010", "SIGSEGV", None, "0x0000000000000010"),
+        ("SIGSEGV(SEGV_ACCERR)", "SIGSEGV", "SEGV_ACCERR", None),
+        ("Reason:Signal:SIGABRT(SI_TKILL)@0x013100000000572d from:9001:20020033", "SIGABRT", "SI_TKILL", None),
+    ],
+)
+def test_what_crash_services_show_is_a_crash(line: str, signal: str, code: str | None, address: str | None) -> None:
+    (crash,) = crashes(f"{line}\n#00 pc 0x16afe8 libMNN.so\n")
+    assert (crash.signal, crash.code, crash.address, crash.owner) == (signal, code, address, "mnn")
+
+
+def test_a_number_of_a_signal_in_another_sentence_is_no_crash() -> None:
+    assert crashes("SIGSEGV is sent by the kernel\nhandler of SIGABRT (see signal(7))\n") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "function", "build_id"),
+    [
+        ("  #00  pc 0x00000000000950b0  /data/app/x/b.apk!libMNN.so (f(int)+8)", "b.apk!libMNN.so", "f(int)", None),
+        ("#00 0x0000000000089bfc /data/app/x/lib/arm64/libMNN.so (_Z1fv+8)", "libMNN.so", "_Z1fv", None),
+        ("#00 pc 00089bfc /data/app/x/libMNN.so (f+20) [arm64-v8a::0a0b0c]", "libMNN.so", "f", None),
+        ("#00 pc 00089bfc /data/app/x/libMNN.so [armeabi-v7a]", "libMNN.so", None, None),
+        ("#00 pc 00089bfc  base.apk!libMNN.so (f+20) (BuildId: 0a0b0c)", "base.apk!libMNN.so", "f", "0a0b0c"),
+    ],
+)
+def test_frames_of_play_ndk_stack_and_crash_services(
+    line: str, path: str, function: str | None, build_id: str | None
+) -> None:
+    (crash,) = crashes(f"signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x10\n{line}\n")
+    (frame,) = crash.frames
+    assert (frame.path.endswith(path), frame.function, frame.build_id) == (True, function, build_id)
+
+
+def test_a_block_without_a_threads_name_is_read() -> None:
+    (crash,) = crashes("pid: 0, tid: 931 >>> com.example.chat <<<\n#00  pc 0x000000000008  /data/app/x/libchat.so\n")
+    assert (crash.process, crash.thread, crash.owner) == ("com.example.chat", None, "app")
+
+
+def test_the_function_is_the_first_that_the_library_names() -> None:
+    (crash,) = crashes(
+        "signal 11 (SIGSEGV), code 2 (SEGV_ACCERR), fault addr 0x7b1000\n"
+        "#00 pc 000000000016da14  /data/app/x/lib/arm64/libMNN.so\n"
+        "#01 pc 0000000000114c78  /data/app/x/lib/arm64/libMNN.so (MNN::CV::ImageProcess::convert()+508)\n"
+        "#02 pc 0000000000004c78  /data/app/x/lib/arm64/libchat.so (look+8)\n"
+    )
+    assert crash.function == "MNN::CV::ImageProcess::convert()"
