@@ -47,7 +47,13 @@ _FRAME = re.compile(
     r"^\s{0,12}#(?P<number>\d{1,3})\s{1,4}(?:pc (?:0x)?|0x)(?P<pc>[0-9a-fA-F]{1,16})\s{1,4}"
     r"(?P<path>(?!in )\S{1,400})(?: \(deleted\))?"
     r"(?: \(offset 0x[0-9a-f]{1,16}\))?(?: \((?!BuildId)(?P<function>.{1,600}?)(?:\+\d{1,12})?\))?"
-    r"(?:\s{1,2}\(BuildId: (?P<build_id>[0-9a-f]{1,64})\))?(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
+    r"(?:\s{1,2}\(?BuildId: (?P<build_id>[0-9a-f]{1,64})\)?)?(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
+)
+# Bugly names the function alone where it has the symbols.
+_NAMED = re.compile(
+    r"^\s{0,12}#(?P<number>\d{1,3})\s{1,4}pc (?P<pc>[0-9a-f]{8,16})\s{1,4}"
+    r"(?P<function>[A-Za-z_~][^/]{1,600}?)\+\d{1,10}"
+    r"(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
 )
 _GDB = re.compile(
     r"^\s{0,8}#(?P<number>\d{1,3})\s{1,4}(?:0x(?P<pc>[0-9a-f]{1,16}) in )?(?P<function>\S{1,200}) \(.{0,200}\)"
@@ -68,9 +74,8 @@ _DRIVER = re.compile(
 _NPU = re.compile(r"libQnn|libSnpe|lib[ac]dsprpc|libneuron|libapu|libhiai|libeden|libenn|libhta|libhexagon")
 _JAVA = re.compile(r"libart\.so|\.oat$|\.odex$|\.vdex$|\.jar$|dalvik-|\[anon:dalvik|libhwui|boot.{0,20}\.art$")
 _PLUMBING = re.compile(
-    r"/libc\.so|/linker(?:64)?$|libc\+\+|libunwind|libbacktrace|libclang_rt|\[vdso\]|libm\.so|libpthread|ld-linux|libdl\.so"
+    r"(?:^|/)libc\.so|/linker(?:64)?$|libc\+\+|libunwind|libbacktrace|libclang_rt|\[vdso\]|libm\.so|libpthread|ld-linux|libdl\.so"
 )
-_APP = re.compile(r"^/data/|^/mnt/|\.apk!?|^\./|split_config")
 _SYSTEM = re.compile(r"^/(?:system|apex|vendor|odm|product|system_ext)/")
 _MOST_FRAMES = 48
 _MOST_CRASHES = 40
@@ -95,9 +100,10 @@ class Frame:
         for pattern, owner in ((_DRIVER, "driver"), (_NPU, "npu"), (_JAVA, "java")):
             if pattern.search(where):
                 return owner  # type: ignore[return-value]
-        if _PLUMBING.search(where) or not self.path:
+        if _PLUMBING.search(where) or not self.path or self.path[0] in "[<":
             return "unknown"
-        return "app" if _APP.search(where) else "system"
+        # Crash services show the file's name alone.
+        return "system" if _SYSTEM.search(where) and ".apk" not in where else "app"
 
 
 @dataclass
@@ -196,7 +202,7 @@ class CrashReader:
             self._told(entry, "cause", match["text"])
         elif (match := _ABI.match(text)) is not None:
             self._abi = match["abi"]
-        elif (match := _FRAME.match(text) or _GDB.match(text)) is not None:
+        elif (match := _FRAME.match(text) or _NAMED.match(text) or _GDB.match(text)) is not None:
             self._frame(match, entry)
         elif (match := _UPLOADED.search(text)) is not None:
             self._signal(match, entry)
@@ -257,7 +263,7 @@ class CrashReader:
         groups = match.groupdict()
         crash = self._open(entry)
         if crash is None:
-            if not groups.get("path"):
+            if not groups.get("path") and match.re is not _NAMED:
                 return
             crash = self._new(entry)
         number = int(match["number"])
