@@ -44,7 +44,7 @@ _UPLOADED = re.compile(
 )
 # ndk-stack and Play put 0x before the address, and the former leaves `pc` out; Bugly adds the ABI and the build id.
 _FRAME = re.compile(
-    r"^\s{0,12}#(?P<number>\d{1,3})\s{1,4}(?:pc (?:0x)?|0x)(?P<pc>[0-9a-fA-F]{1,16})\s{1,4}"
+    r"^\s{0,12}(?:\d{1,3} )?#(?P<number>\d{1,3})\s{1,4}(?:pc (?:0x)?|0x)(?P<pc>[0-9a-fA-F]{1,16})\s{1,4}"
     r"(?P<path>(?!in )\S{1,400})(?: \(deleted\))?"
     r"(?: \(offset 0x[0-9a-f]{1,16}\))?(?: \((?!BuildId)(?P<function>.{1,600}?)(?:\+\d{1,12})?\))?"
     r"(?:\s{1,2}\(?BuildId: (?P<build_id>[0-9a-f]{1,64})\)?)?(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
@@ -59,12 +59,14 @@ _GDB = re.compile(
     r"^\s{0,8}#(?P<number>\d{1,3})\s{1,4}(?:0x(?P<pc>[0-9a-f]{1,16}) in )?(?P<function>\S{1,200}) \(.{0,200}\)"
     r"(?: from (?P<path>\S{1,300})| at (?P<file>\S{1,300}))?"
 )
+# Trackers of issues make links of what looks like a host's name.
+_LINKED = re.compile(r"\[([\w.-]{1,80})\]\(https?://[^)\s]{1,200}\)")
 _ABORT = re.compile(r"^\s{0,12}Abort message: '?(?P<text>.{0,1000}?)'?\s{0,4}$")
 _CAUSE = re.compile(r"^\s{0,12}Cause: (?P<text>.{1,300}?)\s{0,4}$")
 _ABI = re.compile(r"^\s{0,12}ABI: '(?P<abi>\w{1,10})'")
 
 _MNN = re.compile(
-    r"libMNN|libllm|_mnn\.so|libmnn|MNNConvert|\bllm_(?:bench|demo)\b|\bfarm_runner\b|mnncli|mnnllm|^MNN::|_ZN3MNN"
+    r"libMNN|libllm(?![_a-z-])|_mnn\.so|libmnn|MNNConvert|\bllm_(?:bench|demo)\b|\bfarm_runner\b|mnncli|mnnllm|^MNN::|_ZN3MNN"
 )
 _DRIVER = re.compile(
     r"libGLES_|libOpenCL|libGLESv|libEGL_|libq3dtools|libllvm-|libCB\.so|libgsl\.so|libadreno|vulkan\.|libvulkan|libmali|"
@@ -189,7 +191,7 @@ class CrashReader:
         """Look at one line."""
         if entry.source != self._source:
             self._source, self._by_writer = entry.source, {}
-        text = entry.text
+        text = _LINKED.sub(r"\1", entry.text) if "](http" in entry.text else entry.text
         if (match := _FATAL.search(text)) is not None:
             self._fatal(match, entry)
         elif (match := _WHO.match(text)) is not None:
