@@ -49,10 +49,10 @@ _FRAME = re.compile(
     r"(?: \(offset 0x[0-9a-f]{1,16}\))?(?: \((?!BuildId)(?P<function>.{1,600}?)(?:\+\d{1,12})?\))?"
     r"(?:\s{1,2}\(?BuildId: (?P<build_id>[0-9a-f]{1,64})\)?)?(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
 )
-# Bugly names the function alone where it has the symbols.
+# Crash services name the function alone where they have the symbols, with an offset or with file and line.
 _NAMED = re.compile(
     r"^\s{0,12}#(?P<number>\d{1,3})\s{1,4}pc (?P<pc>[0-9a-f]{8,16})\s{1,4}"
-    r"(?P<function>[A-Za-z_~][^/]{1,600}?)\+\d{1,10}"
+    r"(?P<function>[A-Za-z_~][^/]{1,600}?)(?:\+\d{1,10}| at \S{1,300}:\d{1,6})"
     r"(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
 )
 _GDB = re.compile(
@@ -139,7 +139,9 @@ class Crash:
     def function(self) -> str | None:
         """The first function that is known of the library it died in: stripped ones name only what they export."""
         top = self.top
-        return next((one.function for one in self.frames if top and one.path == top.path and one.function), None)
+        if top is None or not top.path:
+            return None if top is None else top.function
+        return next((one.function for one in self.frames if one.path == top.path and one.function), None)
 
     @property
     def stands_on_mnn(self) -> bool:
@@ -204,7 +206,7 @@ class CrashReader:
             self._told(entry, "cause", match["text"])
         elif (match := _ABI.match(text)) is not None:
             self._abi = match["abi"]
-        elif (match := _FRAME.match(text) or _NAMED.match(text) or _GDB.match(text)) is not None:
+        elif (match := _NAMED.match(text) or _FRAME.match(text) or _GDB.match(text)) is not None:
             self._frame(match, entry)
         elif (match := _UPLOADED.search(text)) is not None:
             self._signal(match, entry)

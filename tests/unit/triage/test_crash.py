@@ -130,6 +130,11 @@ def test_a_stack_of_gdb_tells_the_drivers_library() -> None:
         ("/vendor/lib64/libQnnHtp.so", "npu"),
         ("/apex/com.android.art/lib64/libart.so", "java"),
         ("/data/app/x/lib/arm64/libchat.so", "app"),
+        ("/data/app/x/base.apk!libllm_inference_engine_jni.so", "app"),
+        ("librnllama_v8.so", "app"),
+        ("libllm.so", "mnn"),
+        ("libc.so", "unknown"),
+        ("[vdso]", "unknown"),
         ("/system/lib64/libbinder.so", "system"),
         ("/system/lib64/libc.so", "unknown"),
         ("/apex/com.android.runtime/bin/linker64", "unknown"),
@@ -173,6 +178,23 @@ def test_frames_of_play_ndk_stack_and_crash_services(
     (crash,) = crashes(f"signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x10\n{line}\n")
     (frame,) = crash.frames
     assert (frame.path.endswith(path), frame.function, frame.build_id) == (True, function, build_id)
+
+
+@pytest.mark.parametrize(
+    ("line", "function"),
+    [
+        ("#03 pc 0000000000358444 MNN::Session::run(int)+1932", "MNN::Session::run(int)"),
+        (
+            "#03 pc 0000000000358444 MNN::Session::run(int) const at /src/core/Session.cpp:44",
+            "MNN::Session::run(int) const",
+        ),
+        ("7 #03 pc 00358444 /data/app/x/lib/arm/libMNN.so (MNN::f()+2) [armeabi-v7a]", "MNN::f()"),
+        ("#03 pc 00358444  /data/app/x/[libMNN.so](http://libmnn.so/) (MNN::f()+2)", "MNN::f()"),
+    ],
+)
+def test_frames_without_a_library_or_with_a_trackers_links(line: str, function: str) -> None:
+    (crash,) = crashes(f"SIGSEGV(SEGV_MAPERR)\n{line}\n")
+    assert (crash.owner, crash.function) == ("mnn", function)
 
 
 def test_a_block_without_a_threads_name_is_read() -> None:
