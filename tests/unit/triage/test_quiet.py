@@ -74,6 +74,8 @@ def test_nothing_is_known_of_nothing(text: bytes) -> None:
         "A pure virtual function is called by its derived class.",
         "The library has a SONAME; NEEDED holds libc.so.6 on Linux.",
         "Couldn't find the resource strings.xml",
+        "05-05 10:00:00.000  700  700 I Zygote  : Process 8123 exited cleanly (0)",
+        "Undefined instructions of the emulator are listed in chapter 3",
         "Pages of 16 KB are not aligned with columns.",
         "The text is not valid UTF-8.",
         "pending exception handlers are run in order",
