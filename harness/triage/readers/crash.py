@@ -1,4 +1,4 @@
-"""Native crashes: libc's fatal line, debuggerd's block in a log, a tombstone, gdb's stack. Pure.
+"""Native crashes: libc's fatal line, debuggerd's block, a tombstone, gdb's stack, what crash services show. Pure.
 
 Formats of Android 4.4 to 16 (debuggerd's ``tombstone_proto_to_text.cpp``, bionic's ``debuggerd_handler.cpp``); header
 lines that are not known are passed over. Frames in ``/data/local/tmp`` often have neither symbol nor build id.
@@ -18,7 +18,8 @@ Owner = Literal["mnn", "driver", "npu", "app", "java", "system", "unknown"]
 # One of these stands in every line that this reader wants to see.
 NEEDLES = (
     "Fatal signal", " (SIG", "pid: ", "Abort message", "Cause: ", " pc 0", " from /", "ABI: '", "Cmdline: ", " in ??",
-    "Build fingerprint",
+    "Build fingerprint", "SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGFPE", "SIGSYS", "#00 0x", "#01 0x", "#02 0x",
+    "#03 0x", "#04 0x", "#05 0x", "#06 0x", "#07 0x",
 )  # fmt: skip
 
 _FATAL = re.compile(
@@ -33,25 +34,39 @@ _SIGNAL = re.compile(
     r"\((?P<name>\w{1,20})[^)]{0,60}\), fault addr (?P<addr>0x[0-9a-fA-F]{1,16}|-{8}|[0-9a-fA-F]{1,16})"
 )
 _WHO = re.compile(
-    r"^\s{0,12}pid: (?P<pid>\d{1,7}), tid: (?P<tid>\d{1,7}), name: (?P<thread>.{0,40}?)\s{1,4}>>> "
+    r"^\s{0,12}pid: (?P<pid>\d{1,7}), tid: (?P<tid>\d{1,7})(?:, name: (?P<thread>.{0,40}?))?\s{1,4}>>> "
     r"(?P<process>.{1,200}?) <<<"
 )
+# Crash services write `SIGILL 0x…` (Firebase) or `SIGSEGV(SEGV_MAPERR)` (Bugly, U-APM) instead of debuggerd's line.
+_UPLOADED = re.compile(
+    r"(?:^|[\s:])(?P<signal>SIG(?:SEGV|ABRT|ILL|BUS|FPE|SYS))"
+    r"(?: ?\((?P<name>(?:SEGV|ILL|BUS|FPE|SYS|SI)_[A-Z]{2,12})\)|\s{1,3}(?P<addr>0x[0-9a-fA-F]{6,16})\s{0,4}$)"
+)
+# ndk-stack and Play put 0x before the address, and the former leaves `pc` out; Bugly adds the ABI and the build id.
 _FRAME = re.compile(
-    r"^\s{0,12}(?:\d{1,3} \| )?#(?P<number>\d{1,3})\s{1,4}pc (?P<pc>[0-9a-fA-F]{1,16})"
-    r"\s{1,4}(?P<path>\S{1,400})(?: \(deleted\))?"
+    r"^\s{0,12}(?:\d{1,3} (?:\| )?)?#(?P<number>\d{1,3})\s{1,4}(?:pc (?:0x)?|0x)(?P<pc>[0-9a-fA-F]{1,16})\s{1,4}"
+    r"(?P<path>(?!in )\S{1,400})(?: \(deleted\))?"
     r"(?: \(offset 0x[0-9a-f]{1,16}\))?(?: \((?!BuildId)(?P<function>.{1,600}?)(?:\+\d{1,12})?\))?"
-    r"(?:\s{1,2}\(BuildId: (?P<build_id>[0-9a-f]{1,64})\)|\s\[[\w-]{3,12}::[0-9a-f]{1,64}\])?\s{0,4}$"
+    r"(?:\s{1,2}\(?BuildId: (?P<build_id>[0-9a-f]{1,64})\)?)?(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
+)
+# Crash services name the function alone where they have the symbols, with an offset or with file and line.
+_NAMED = re.compile(
+    r"^\s{0,12}#(?P<number>\d{1,3})\s{1,4}pc (?P<pc>[0-9a-f]{8,16})\s{1,4}"
+    r"(?P<function>[A-Za-z_~][^/]{1,600}?)(?:\+\d{1,10}| at \S{1,300}:\d{1,6})"
+    r"(?: \[[\w-]{3,12}(?:::[0-9a-f]{0,64})?\])?\s{0,4}$"
 )
 _GDB = re.compile(
     r"^\s{0,8}#(?P<number>\d{1,3})\s{1,4}(?:0x(?P<pc>[0-9a-f]{1,16}) in )?(?P<function>\S{1,200}) \(.{0,200}\)"
     r"(?: from (?P<path>\S{1,300})| at (?P<file>\S{1,300}))?"
 )
+# Trackers of issues make links of what looks like a host's name.
+_LINKED = re.compile(r"\[([\w.-]{1,80})\]\(https?://[^)\s]{1,200}\)")
 _ABORT = re.compile(r"^\s{0,12}Abort message: '?(?P<text>.{0,1000}?)'?\s{0,4}$")
 _CAUSE = re.compile(r"^\s{0,12}Cause: (?P<text>.{1,300}?)\s{0,4}$")
 _ABI = re.compile(r"^\s{0,12}ABI: '(?P<abi>\w{1,10})'")
 
 _MNN = re.compile(
-    r"libMNN|libllm|_mnn\.so|libmnn|MNNConvert|\bllm_(?:bench|demo)\b|\bfarm_runner\b|mnncli|mnnllm|^MNN::|_ZN3MNN"
+    r"libMNN|libllm(?![_a-z-])|_mnn\.so|libmnn|MNNConvert|\bllm_(?:bench|demo)\b|\bfarm_runner\b|mnncli|mnnllm|^MNN::|_ZN3MNN"
 )
 _DRIVER = re.compile(
     r"libGLES_|libOpenCL|libGLESv|libEGL_|libq3dtools|libllvm-|libCB\.so|libgsl\.so|libadreno|vulkan\.|libvulkan|libmali|"
@@ -61,9 +76,8 @@ _DRIVER = re.compile(
 _NPU = re.compile(r"libQnn|libSnpe|lib[ac]dsprpc|libneuron|libapu|libhiai|libeden|libenn|libhta|libhexagon")
 _JAVA = re.compile(r"libart\.so|\.oat$|\.odex$|\.vdex$|\.jar$|dalvik-|\[anon:dalvik|libhwui|boot.{0,20}\.art$")
 _PLUMBING = re.compile(
-    r"/libc\.so|/linker(?:64)?$|libc\+\+|libunwind|libbacktrace|libclang_rt|\[vdso\]|libm\.so|libpthread|ld-linux|libdl\.so"
+    r"(?:^|/)libc\.so|/linker(?:64)?$|libc\+\+|libunwind|libbacktrace|libclang_rt|\[vdso\]|libm\.so|libpthread|ld-linux|libdl\.so"
 )
-_APP = re.compile(r"^/data/|^/mnt/|\.apk!?|^\./|split_config")
 _SYSTEM = re.compile(r"^/(?:system|apex|vendor|odm|product|system_ext)/")
 _MOST_FRAMES = 48
 _MOST_CRASHES = 40
@@ -88,9 +102,10 @@ class Frame:
         for pattern, owner in ((_DRIVER, "driver"), (_NPU, "npu"), (_JAVA, "java")):
             if pattern.search(where):
                 return owner  # type: ignore[return-value]
-        if _PLUMBING.search(where) or not self.path:
+        if _PLUMBING.search(where) or not self.path or self.path[0] in "[<":
             return "unknown"
-        return "app" if _APP.search(where) else "system"
+        # Crash services show the file's name alone.
+        return "system" if _SYSTEM.search(where) and ".apk" not in where else "app"
 
 
 @dataclass
@@ -121,6 +136,14 @@ class Crash:
         return "unknown" if self.top is None else self.top.owner
 
     @property
+    def function(self) -> str | None:
+        """The first function that is known of the library it died in: stripped ones name only what they export."""
+        top = self.top
+        if top is None or not top.path:
+            return None if top is None else top.function
+        return next((one.function for one in self.frames if one.path == top.path and one.function), None)
+
+    @property
     def stands_on_mnn(self) -> bool:
         """Whether MNN is in the stack at all, or is the program."""
         return any(frame.owner == "mnn" for frame in self.frames) or bool(_MNN.search(self.process or ""))
@@ -140,7 +163,7 @@ class Crash:
             "process": self.process,
             "thread": self.thread,
             "library": library,
-            "function": None if top is None else top.function,
+            "function": self.function,
             "frames": " < ".join(
                 f"{frame.path.rsplit('/', 1)[-1]}({frame.function or ''})"[:90] for frame in self.frames[:8]
             ),
@@ -170,7 +193,7 @@ class CrashReader:
         """Look at one line."""
         if entry.source != self._source:
             self._source, self._by_writer = entry.source, {}
-        text = entry.text
+        text = _LINKED.sub(r"\1", entry.text) if "](http" in entry.text else entry.text
         if (match := _FATAL.search(text)) is not None:
             self._fatal(match, entry)
         elif (match := _WHO.match(text)) is not None:
@@ -183,8 +206,10 @@ class CrashReader:
             self._told(entry, "cause", match["text"])
         elif (match := _ABI.match(text)) is not None:
             self._abi = match["abi"]
-        elif (match := _FRAME.match(text) or _GDB.match(text)) is not None:
+        elif (match := _NAMED.match(text) or _FRAME.match(text) or _GDB.match(text)) is not None:
             self._frame(match, entry)
+        elif (match := _UPLOADED.search(text)) is not None:
+            self._signal(match, entry)
 
     _abi: str | None = None
 
@@ -242,7 +267,7 @@ class CrashReader:
         groups = match.groupdict()
         crash = self._open(entry)
         if crash is None:
-            if not groups.get("path"):
+            if not groups.get("path") and match.re is not _NAMED:
                 return
             # A log that was cut or filtered has the stack without its head: libc's line before it tells of the same.
             crash = self._without_stack(entry) or self._new(entry)

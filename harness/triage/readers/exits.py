@@ -13,30 +13,40 @@ SIGNALS = {
 }  # fmt: skip
 _NUMBERS = {name: status for status, name in SIGNALS.items()}
 _STATUS = re.compile(
-    r"(?:^|[\s;,(\[\"'])(?:(?:exit|return|(?:exited|ended|finished) with)[_ -]?(?:code|status|value)"
+    r"(?:^|[\s;,(\[\"'])(?:(?:exit|ret(?:urn)?|(?:[Ee]xited|ended|finished) with)[_ -]?(?:code|status|value)"
     r"|exit(?:ed)?(?=\s?[:=])|EXIT(?=\s?[:=])|rc(?=\s?=)|ret(?:urncode)?(?=\s?=)|exited with(?= \d)|returned(?= -?\d))"
-    r"[\"']?\s{0,2}(?:[:=]|is|of)?\s{0,2}(?P<status>-?\d{1,3})(?![\d.])",
+    r"[\"']?\s{0,2}(?:[:=]|is|of)?\s{0,2}(?P<status>-?\d{1,3})(?!\d|\.\d)",
 )
 # mksh on a phone shows the last status before its prompt.
 _STATUS_PROMPT = re.compile(r"^(?P<status>\d{1,3})\|\S{1,60}(?::\S{0,120})? [$#](?: |$)")
 _ECHO = re.compile(r"echo\b.{0,40}\$\?")
 _PROMPT = re.compile(r"^\S{0,60}[$#>] ")
 _NUMBER = re.compile(r"^\s{0,4}(?:[A-Za-z]{1,8} ?[=:] ?)?(?P<status>\d{1,3})\s{0,4}$")
-# What other programs than the phone's shell say of a death by a signal.
+# What other programs than the phone's shell say of a death by a signal: strace, Python, Rust, QEMU among them.
 _SIGNALLED = re.compile(
     r"(?:terminated|killed|died|ended|crashed|exited|interrupted) (?:with|by|from|on|due to) (?:fatal )?signal:? "
     r"(?P<signal>SIG[A-Z]{2,5}|\d{1,2})\b|^--- (?P<traced>SIG(?:ILL|SEGV|BUS|ABRT|SYS|FPE)) "
+    r"|died with <Signals\.(?P<python>SIG[A-Z]{2,5}): |\(signal: \d{1,2}, (?P<rust>SIG[A-Z]{2,5}): "
+    r"|uncaught target signal (?P<qemu>\d{1,2}) \("
 )
-_ZSH = re.compile(
+# zsh's words, Go's, and those of the phone's shell that no rule looks for.
+_WORDED = re.compile(
     r"^(?:zsh: |\[\d{1,3}\] {1,6}[+-]? ?\d{1,7} )"
-    r"(?P<word>segmentation fault|illegal hardware instruction|bus error|abort|killed)\b"
+    r"(?P<zsh>segmentation fault|illegal hardware instruction|bus error|abort|killed)\b"
+    r"|(?:^|: )signal: (?P<go>segmentation fault|illegal instruction|bus error|aborted|killed)"
+    r"(?: \(core dumped\))?\s{0,4}$"
+    r"|^\s{0,8}(?P<shell>Floating point exception|Trace/breakpoint trap)(?:\s{1,3}\(core dumped\))?\s{0,4}$"
 )
 _WORDS = {
     "segmentation fault": "SIGSEGV",
     "illegal hardware instruction": "SIGILL",
+    "illegal instruction": "SIGILL",
     "bus error": "SIGBUS",
     "abort": "SIGABRT",
+    "aborted": "SIGABRT",
     "killed": "SIGKILL",
+    "Floating point exception": "SIGFPE",
+    "Trace/breakpoint trap": "SIGTRAP",
 }
 # What says beyond doubt that the command before failed.
 _FAILED = re.compile(
@@ -88,12 +98,12 @@ def _told(entry: Entry) -> Iterator[Entry]:
 
 def _signal(text: str) -> str | None:
     """Return the signal that a line says a program died of."""
-    if (match := _ZSH.match(text)) is not None:
-        return _WORDS[match["word"]]
+    if (match := _WORDED.search(text[:400])) is not None:
+        return _WORDS[next(word for word in match.groups() if word)]
     match = _SIGNALLED.search(text[:400])
     if match is None:
         return None
-    name = match["signal"] or match["traced"]
+    name = next(name for name in match.groups() if name)
     return SIGNALS.get(128 + int(name)) if name.isdigit() else name
 
 

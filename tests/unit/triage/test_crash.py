@@ -142,6 +142,11 @@ def test_a_stack_of_gdb_tells_the_drivers_library() -> None:
         ("/vendor/lib64/libQnnHtp.so", "npu"),
         ("/apex/com.android.art/lib64/libart.so", "java"),
         ("/data/app/x/lib/arm64/libchat.so", "app"),
+        ("/data/app/x/base.apk!libllm_inference_engine_jni.so", "app"),
+        ("librnllama_v8.so", "app"),
+        ("libllm.so", "mnn"),
+        ("libc.so", "unknown"),
+        ("[vdso]", "unknown"),
         ("/system/lib64/libbinder.so", "system"),
         ("/system/lib64/libc.so", "unknown"),
         ("/apex/com.android.runtime/bin/linker64", "unknown"),
@@ -149,3 +154,71 @@ def test_a_stack_of_gdb_tells_the_drivers_library() -> None:
 )
 def test_a_frames_owner_is_told_by_its_library(path: str, owner: str) -> None:
     assert Frame(0, path).owner == owner
+
+
+@pytest.mark.parametrize(
+    ("line", "signal", "code", "address"),
+    [
+        ("Crashed: Thread : SIGILL  0x0000000071a2c0e0", "SIGILL", None, "0x0000000071a2c0e0"),
+        ("SIGSEGV 0x0000000000000010", "SIGSEGV", None, "0x0000000000000010"),
+        ("SIGSEGV(SEGV_ACCERR)", "SIGSEGV", "SEGV_ACCERR", None),
+        ("Reason:Signal:SIGABRT(SI_TKILL)@0x0207000000001a2b from:8123:10020044", "SIGABRT", "SI_TKILL", None),
+    ],
+)
+def test_what_crash_services_show_is_a_crash(line: str, signal: str, code: str | None, address: str | None) -> None:
+    (crash,) = crashes(f"{line}\n#00 pc 0x2c0e4 libMNN.so\n")
+    assert (crash.signal, crash.code, crash.address, crash.owner) == (signal, code, address, "mnn")
+
+
+def test_a_number_of_a_signal_in_another_sentence_is_no_crash() -> None:
+    assert crashes("SIGSEGV is sent by the kernel\nhandler of SIGABRT (see signal(7))\n") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "function", "build_id"),
+    [
+        ("  #00  pc 0x0000000000061a30  /data/app/x/b.apk!libMNN.so (f(int)+8)", "b.apk!libMNN.so", "f(int)", None),
+        ("#00 0x000000000004d10c /data/app/x/lib/arm64/libMNN.so (_Z1fv+8)", "libMNN.so", "_Z1fv", None),
+        ("#00 pc 0004d10c /data/app/x/libMNN.so (f+20) [arm64-v8a::0a0b0c]", "libMNN.so", "f", None),
+        ("#00 pc 0004d10c /data/app/x/libMNN.so [armeabi-v7a]", "libMNN.so", None, None),
+        ("#00 pc 0004d10c  base.apk!libMNN.so (f+20) (BuildId: 0a0b0c)", "base.apk!libMNN.so", "f", "0a0b0c"),
+    ],
+)
+def test_frames_of_play_ndk_stack_and_crash_services(
+    line: str, path: str, function: str | None, build_id: str | None
+) -> None:
+    (crash,) = crashes(f"signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x10\n{line}\n")
+    (frame,) = crash.frames
+    assert (frame.path.endswith(path), frame.function, frame.build_id) == (True, function, build_id)
+
+
+@pytest.mark.parametrize(
+    ("line", "function"),
+    [
+        ("#03 pc 00000000002b1c08 MNN::Session::run(int)+212", "MNN::Session::run(int)"),
+        (
+            "#03 pc 00000000002b1c08 MNN::Session::run(int) const at /src/core/Session.cpp:44",
+            "MNN::Session::run(int) const",
+        ),
+        ("7 #03 pc 002b1c08 /data/app/x/lib/arm/libMNN.so (MNN::f()+2) [armeabi-v7a]", "MNN::f()"),
+        ("#03 pc 002b1c08  /data/app/x/[libMNN.so](http://libmnn.so/) (MNN::f()+2)", "MNN::f()"),
+    ],
+)
+def test_frames_without_a_library_or_with_a_trackers_links(line: str, function: str) -> None:
+    (crash,) = crashes(f"SIGSEGV(SEGV_MAPERR)\n{line}\n")
+    assert (crash.owner, crash.function) == ("mnn", function)
+
+
+def test_a_block_without_a_threads_name_is_read() -> None:
+    (crash,) = crashes("pid: 0, tid: 931 >>> com.example.chat <<<\n#00  pc 0x000000000008  /data/app/x/libchat.so\n")
+    assert (crash.process, crash.thread, crash.owner) == ("com.example.chat", None, "app")
+
+
+def test_the_function_is_the_first_that_the_library_names() -> None:
+    (crash,) = crashes(
+        "signal 11 (SIGSEGV), code 2 (SEGV_ACCERR), fault addr 0x7b1000\n"
+        "#00 pc 0000000000201a14  /data/app/x/lib/arm64/libMNN.so\n"
+        "#01 pc 00000000001a2c40  /data/app/x/lib/arm64/libMNN.so (MNN::CV::ImageProcess::convert()+96)\n"
+        "#02 pc 0000000000003a40  /data/app/x/lib/arm64/libchat.so (look+8)\n"
+    )
+    assert crash.function == "MNN::CV::ImageProcess::convert()"

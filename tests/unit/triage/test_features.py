@@ -29,6 +29,14 @@ def told(*lines: str) -> list[str]:
         (('"cpu_features": ["asimd"],', 'cpu_features = ["asimddp"]'), ["features: missing=[asimddp]"]),
         (("clang++ -march=armv8.6-a+i8mm",), []),
         (("Features : ",), []),
+        (("Flags:            fp asimd aes atomics asimdhp asimddp",), ["features: lacks=[i8mm]"]),
+        (("Flags:            fpu vme de pse avx2",), []),
+        ((PHONE, "cmake -DCMAKE_C_FLAGS=-march=armv8.7a"), ["features: missing=[i8mm]"]),
+        ((PHONE, "-march=armv8.4-a+sve"), ["features: missing=[sve]"]),
+        ((PHONE, "-march=armv9-a"), ["features: missing=[sve2]"]),
+        ((PHONE, "-march=armv9.2-a"), ["features: missing=[i8mm, sve2]"]),
+        ((PHONE, "-march=armv8-a", "-march=armv8-a+i8mm"), ["features: missing=[i8mm]"]),
+        ((PHONE, "-mcpu=cortex-a76"), ["features: lacks=[i8mm]"]),
     ],
 )
 def test_what_the_phone_lacks_is_told(lines: tuple[str, ...], says: list[str]) -> None:

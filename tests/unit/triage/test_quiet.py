@@ -62,6 +62,31 @@ def test_nothing_is_known_of_nothing(text: bytes) -> None:
     assert found(text) == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zsh: command not found: brew",
+        "PermissionError: [Errno 13] Permission denied: './notes.txt'",
+        "open /data/user/0/com.example.notes/files/a.txt: permission denied",
+        "I Runner: Command: /data/user/0/com.example.notes/files/tool --version",
+        "./configure: line 2812: syntax error near unexpected token `newline'",
+        "./build.sh: line 3: syntax error near unexpected token `('",
+        "A pure virtual function is called by its derived class.",
+        "The library has a SONAME; NEEDED holds libc.so.6 on Linux.",
+        "Couldn't find the resource strings.xml",
+        "05-05 10:00:00.000  700  700 I Zygote  : Process 8123 exited cleanly (0)",
+        "Undefined instructions of the emulator are listed in chapter 3",
+        "Pages of 16 KB are not aligned with columns.",
+        "The text is not valid UTF-8.",
+        "pending exception handlers are run in order",
+        "std::out_of_range was thrown and caught",
+        "SIGSEGV (11) is sent by the kernel",
+    ],
+)
+def test_sentences_that_come_near_a_fault_of_native_code_are_none(text: str) -> None:
+    assert found(text.encode() + b"\n") == ()
+
+
 def test_the_harmless_lines_of_a_first_run_are_known_as_harmless() -> None:
     text = (
         b"Can't open file:/data/local/tmp/q/tmp/mnn_cachefile.bin\nLoad Cache file error.\n"

@@ -25,6 +25,17 @@ def entries(text: str) -> list[Entry]:
         ("rc=137", ["exit: status=137 signal=SIGKILL"]),
         ("subprocess ended, returncode=-4", ["exit: status=-4 signal=SIGILL"]),
         ("# exit status: 126", ["exit: status=126"]),
+        ("start failed, ret code: 126. try again", ["exit: status=126"]),
+        ("Exited with code 139", ["exit: status=139 signal=SIGSEGV"]),
+        ("Command '['./x']' died with <Signals.SIGBUS: 7>.", ["exit: status=135 signal=SIGBUS"]),
+        (
+            "process didn't exit successfully: `x` (signal: 4, SIGILL: illegal instruction)",
+            ["exit: status=132 signal=SIGILL"],
+        ),
+        ("run failed: signal: illegal instruction (core dumped)", ["exit: status=132 signal=SIGILL"]),
+        ("qemu: uncaught target signal 6 (Aborted) - core dumped", ["exit: status=134 signal=SIGABRT"]),
+        ("Floating point exception (core dumped)", ["exit: status=136 signal=SIGFPE"]),
+        ("took 1.5 s, rc=1.39, the signal: killed it is not", []),
         ("$ adb shell ./x; echo $?\n134", ["exit: status=134 signal=SIGABRT"]),
         (
             "$ adb shell ./x; echo $?\n/system/bin/sh: ./x: not found\n0",
