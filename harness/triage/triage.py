@@ -21,6 +21,7 @@ from harness.triage.readers.features import FeatureReader
 from harness.triage.readers.kind import HEAD, kind_of
 from harness.triage.readers.listing import listing_entries
 from harness.triage.readers.record import EVENT_NEEDLES, RECORD_NEEDLES, event_entries, record_entries
+from harness.triage.readers.series import series_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.readers.texts import text_entries
 from harness.triage.rule import Rule, shipped_rules
@@ -154,6 +155,7 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
     entries = list(_entries(name, plain, kind_of(plain[:HEAD])))
     if entries and entries[0].kind != "record":
         yield from table_entries(entries)
+        yield from series_entries(entries)
         yield from read_exits(entries)
         yield from text_entries(entries)
         yield from listing_entries(entries)

@@ -28,8 +28,11 @@ _WORDS = {
     ),
     "heat": (
         "zone_c zone temp temp_c temperature temperature_c cpu_temp cpu_temp_c cpu_c soc_c soc_temp "
-        "skin skin_c battery_c °c c"
+        "skin skin_c battery battery_c battery_temp batt_c bat_c °c c"
     ),
+    # 0 to 6 of Android's thermal service.
+    "status": "thermal_status thermal throttling_status",
+    "latency": "ms avg_ms median_ms mean_ms latency latency_ms time_ms inference_ms infer_ms p50 p50_ms cost_ms",
     "clock": (
         "cpu_ghz cpu_mhz cpu_khz cpu_freq gpu_mhz freq freq_mhz freq_ghz freq_khz clock clock_mhz clock_ghz khz mhz ghz"
     ),
@@ -51,6 +54,7 @@ _CLIFF = 0.25
 _FALL = 0.75
 _WARMER_C = 4.0
 _LEAST_ROWS = 4
+_WORST_STATUS = 6
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,19 @@ class Table:
         """Return the numbers of a column, ``None`` if there is none."""
         return [row[self.columns.index(meaning)] for row in self.rows] if meaning in self.columns else None
 
+    @property
+    def speeds(self) -> list[float] | None:
+        """The speeds; times of one run in ms are told as runs per second."""
+        times = self.column("latency")
+        if "speed" in self.columns or times is None:
+            return self.column("speed")
+        return [1e3 / time for time in times] if min(times) > 0 else None
+
+    @property
+    def unit(self) -> str:
+        """What the speeds are."""
+        return "tok/s" if "speed" in self.columns else "runs/s"
+
 
 def read_tables(entries: Sequence[Entry]) -> Iterator[Table]:
     """Yield the tables of numbers in a text: a line of names, then rows of as many numbers."""
@@ -74,7 +91,11 @@ def read_tables(entries: Sequence[Entry]) -> Iterator[Table]:
     for entry in entries:
         cells = _cells(entry.text)
         names = tuple(_meaning(cell) for cell in cells)
-        if "speed" in names and len(cells) >= 2 and not any(_NUMBER.match(cell) for cell in cells):
+        if (
+            ("speed" in names or "latency" in names)
+            and len(cells) >= 2
+            and not any(_NUMBER.match(cell) for cell in cells)
+        ):
             if columns is not None and rows:
                 yield Table(columns, tuple(rows), tuple(evidence))
             columns, rows, evidence = names, [], list(entry.evidence)
@@ -135,7 +156,8 @@ def _meaning(cell: str) -> str:
         return whole
     # "decode (tok/s)", "CPU temp in °C": one word of it is enough.
     words = {part for part in re.findall(r"[a-z0-9_/°]+", word) if len(part) > 1}
-    return next((meaning for meaning in ("threads", "speed", "heat", "clock", "time") if words & _NAMES[meaning]), word)
+    order = ("threads", "speed", "heat", "clock", "status", "latency", "time")
+    return next((meaning for meaning in order if words & _NAMES[meaning]), word)
 
 
 def table_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
@@ -146,37 +168,47 @@ def table_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def _cliff(table: Table) -> Iterator[Entry]:
-    threads, speeds = table.column("threads"), table.column("speed")
-    if threads is None or speeds is None or len(set(threads)) < 3:
+    threads, speeds = table.column("threads"), table.speeds
+    if threads is None or speeds is None or len(set(threads)) < 2:
         return
     pairs = sorted(zip(threads, speeds, strict=True))
     best_threads, best = max(pairs, key=lambda pair: pair[1])
     for (before, fast), (after, slow) in itertools.pairwise(pairs):
-        if after > best_threads and slow < _CLIFF * fast:
+        if len(pairs) > 2 and after > best_threads and slow < _CLIFF * fast:
             text = (
-                f"threads: cliff before={before:g} after={after:g} fast={fast:g} slow={slow:g} "
-                f"times={fast / max(slow, 1e-9):.0f} best={best_threads:g} best_speed={best:g}"
+                f"threads: cliff before={before:g} after={after:g} fast={fast:.4g} slow={slow:.4g} "
+                f"times={fast / max(slow, 1e-9):.0f} best={best_threads:g} best_speed={best:.4g} unit={table.unit}"
             )
             yield Entry(text, "table", table.evidence)
             return
     last = pairs[-1]
     if last[0] > best_threads and last[1] < 0.8 * best:
-        text = f"threads: slower most={last[0]:g} slow={last[1]:g} best={best_threads:g} best_speed={best:g}"
+        text = (
+            f"threads: slower most={last[0]:g} slow={last[1]:.4g} "
+            f"best={best_threads:g} best_speed={best:.4g} unit={table.unit}"
+        )
         yield Entry(text, "table", table.evidence)
 
 
 def _decay(table: Table) -> Iterator[Entry]:
-    speeds, heat, clock = table.column("speed"), table.column("heat"), table.column("clock")
-    if speeds is None or len(speeds) < _LEAST_ROWS or (heat is None and clock is None):
+    speeds, heat, clock = table.speeds, table.column("heat"), table.column("clock")
+    time, status = table.column("time"), table.column("status")
+    if speeds is None or len(speeds) < _LEAST_ROWS or (heat or clock or time or status) is None:
         return
     if table.column("threads") is not None and len(set(table.column("threads") or ())) > 1:
         return
     first, last = speeds[0], median(speeds[-max(1, len(speeds) // 3) :])
+    if first <= 0 or last >= _FALL * first:
+        return
     warmer = 0.0 if heat is None else max(heat) - heat[0]
     slower = clock is not None and clock[0] > 0 and min(clock) < 0.9 * clock[0]
-    if first <= 0 or last >= _FALL * first or not (warmer >= _WARMER_C or slower):
-        return
-    clocks = f" clock_from={clock[0]:g} clock_to={clock[-1]:g}" if clock is not None else ""
-    degrees = f" heat_from={heat[0]:g} heat_to={max(heat):g}" if heat is not None else ""
-    text = f"decay: from={first:g} to={speeds[-1]:g} left={100 * last / first:.0f}%{degrees}{clocks}"
-    yield Entry(text, "table", table.evidence)
+    throttled = status is not None and max(status) > status[0] and max(status) <= _WORST_STATUS
+    if warmer >= _WARMER_C or slower or throttled:
+        clocks = f" clock_from={clock[0]:g} clock_to={clock[-1]:g}" if clock is not None else ""
+        degrees = f" heat_from={heat[0]:g} heat_to={max(heat):g}" if heat is not None else ""
+        text = f"decay: from={first:.4g} to={speeds[-1]:.4g} left={100 * last / first:.0f}%{degrees}{clocks}"
+        yield Entry(text, "table", table.evidence)
+    elif time is not None and heat is None and clock is None and time == sorted(time):
+        times = first / max(last, 1e-9)
+        text = f"series: slower first={first:.4g} last={speeds[-1]:.4g} times={times:.1f} count={len(speeds)}"
+        yield Entry(text, "table", table.evidence)

@@ -51,6 +51,10 @@ def test_exit_statuses_are_told_as_signals(text: str, told: list[str]) -> None:
             "threads: cliff before=2 after=8",
         ),
         ("threads,tps\n1,10\n4,30\n8,20", "threads: slower most=8 slow=20 best=4 best_speed=30"),
+        ("threads tok/s\n1 10\n8 1", "threads: slower most=8 slow=1 best=1 best_speed=10 unit=tok/s"),
+        ("threads avg_ms\n1 20\n4 40", "threads: slower most=4 slow=25 best=1 best_speed=50 unit=runs/s"),
+        ("minute median_ms thermal_status\n1 200 0\n5 240 1\n10 300 2\n20 400 3", "decay: from=5 to=2.5 left=50%"),
+        ("run tok/s\n1 20\n2 19\n3 12\n4 10", "series: slower first=20 last=10 times=2.0 count=4"),
         (
             "minute zone_c tok/s\n1 36 20\n5 41 15\n9 46 11\n20 49 10",
             "decay: from=20 to=10 left=50% heat_from=36 heat_to=49",
@@ -83,7 +87,6 @@ def test_rows_of_llm_bench_that_differ_in_threads_are_a_table() -> None:
         "run temp tok/s\n1 36 20\n2 37 20\n3 38 19\n4 39 20",
         "name speed\nred fast\nblue slow",
         "1 2 3\n4 5 6",
-        "threads tok/s\n1 10\n8 1",
     ],
 )
 def test_tables_in_which_nothing_is_wrong_tell_nothing(text: str) -> None:
