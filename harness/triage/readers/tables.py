@@ -16,12 +16,15 @@ from harness.triage.entry import Entry, Evidence
 _SIGNS = ("|", "\t", ",", ";")
 _NUMBER = re.compile(
     r"(?P<value>[-+]?\d{1,9}(?:\.\d{1,6})?)(?: ?(?:±|\+/-) ?\d{1,9}(?:\.\d{1,6})?)?"
-    r"(?: ?(?:%|°?C|[GMk]Hz|s|min|(?:tok(?:ens?)?|t)/s))?$"
+    r"(?: ?(?:%|°?C|[GMk]Hz|s|min|[GMKk]i?[Bb]|(?:tok(?:ens?)?|t)/s))?$"
 )
 # How people call the columns that matter.
 _WORDS = {
     "threads": "threads thread t n_threads thread_num numthread num_threads",
-    "time": ("minute minutes min time time_s t_s second seconds elapsed elapsed_s run iter iteration round step"),
+    "time": (
+        "minute minutes min time time_s t_s second seconds elapsed elapsed_s run runs iter iteration iterations round "
+        "step inferences loop loops"
+    ),
     "speed": (
         "tok_per_s tok/s t/s tokens/s token/s tokens_per_s tokens_per_second tps decode_tps decode "
         "decode_speed tok_s decode_tok_s speed speed(tok/s)"
@@ -30,6 +33,7 @@ _WORDS = {
         "zone_c zone temp temp_c temperature temperature_c cpu_temp cpu_temp_c cpu_c soc_c soc_temp "
         "skin skin_c battery battery_c battery_temp batt_c bat_c °c c"
     ),
+    "memory": "memory mem memory_mb mem_mb rss rss_mb rss_kb pss pss_mb pss_kb native_heap heap_mb vmrss",
     # 0 to 6 of Android's thermal service.
     "status": "thermal_status thermal throttling_status",
     "latency": "ms avg_ms median_ms mean_ms latency latency_ms time_ms inference_ms infer_ms p50 p50_ms cost_ms",
@@ -41,19 +45,30 @@ _NAMES = {meaning: frozenset(words.split()) for meaning, words in _WORDS.items()
 _LOOSE = {
     "threads": re.compile(
         r"(?:\b(?:n_|num_)?threads?(?:_num)?|(?<!\S)-t|(?<![\w-])t(?==))[ =:]{1,3}(\d{1,3})\b|\b(\d{1,3}) threads?\b"
+        r"|(?<!\S)-t (\d{1,3})\b|\bthreads? \((\d{1,3})\)"
     ),
     "speed": re.compile(
-        r"(\d{1,6}(?:\.\d{1,6})?) ?(?:tok(?:ens?)?|t)/s\b|\b(?:tps|tok_per_s)[ =:]{1,3}(\d{1,6}(?:\.\d{1,6})?)"
+        r"(\d{1,6}(?:\.\d{1,6})?) ?(?:(?:tok(?:ens?)?|t)/s|tokens? per second)\b"
+        r"|\b(?:tps|tok_per_s)[ =:]{1,3}(\d{1,6}(?:\.\d{1,6})?)"
     ),
     "heat": re.compile(r"(\d{2,3}(?:\.\d{1,3})?) ?°?C\b|\btemp(?:erature)?[ =:]{1,3}(\d{2,3}(?:\.\d{1,3})?)"),
     "clock": re.compile(r"(\d{1,5}(?:\.\d{1,4})?) ?[GM]Hz\b|\bfreq[ =:]{1,3}(\d{3,7})\b"),
 }
+# Two lines so near each other tell of the same work.
+_NEAR = 2
+# Of several speeds in one line that of decoding counts.
+_DECODE = re.compile(
+    r"(?i)(?<!prompt )\b(?:eval|decode|decoding|generation|tg)\b[^\d]{0,16}(?P<speed>\d{1,6}(?:\.\d{1,6})?) ?"
+    r"(?:(?:tok(?:ens?)?|t)/s|tokens? per second)\b"
+)
 # Beyond the cliff a speed is a quarter of the best at most.
 _CLIFF = 0.25
 # Sustained speed below this share of the first one, while it gets hot, is throttling.
 _FALL = 0.75
 _WARMER_C = 4.0
 _LEAST_ROWS = 4
+# Memory that never falls and is so many times that of the second row leaks.
+_GROWN = 1.5
 _WORST_STATUS = 6
 
 
@@ -92,7 +107,7 @@ def read_tables(entries: Sequence[Entry]) -> Iterator[Table]:
         cells = _cells(entry.text)
         names = tuple(_meaning(cell) for cell in cells)
         if (
-            ("speed" in names or "latency" in names)
+            {"speed", "latency", "memory"} & set(names)
             and len(cells) >= 2
             and not any(_NUMBER.match(cell) for cell in cells)
         ):
@@ -119,13 +134,16 @@ def _loose(entries: Sequence[Entry]) -> Iterator[Table]:
             if None not in values:
                 rows.append(tuple(value for value in values if value is not None))
                 evidence += entry.evidence
-        if len(rows) >= _LEAST_ROWS - (columns[0] == "threads"):
+        near = columns[0] == "threads" and len(rows) == 2 and evidence[-1].line - evidence[0].line <= _NEAR
+        if near or len(rows) >= _LEAST_ROWS - (columns[0] == "threads"):
             yield Table(columns, tuple(rows), tuple(evidence))
 
 
 def _named(text: str, name: str) -> float | None:
-    found = _LOOSE[name].findall(text[:300])
-    values = [part for match in found for part in match if part]
+    told = text[:300]
+    if name == "speed" and (decode := _DECODE.search(told)) is not None:
+        return float(decode["speed"])
+    values = [part for match in _LOOSE[name].findall(told) for part in match if part]
     return float(values[0]) if len(values) == 1 else None
 
 
@@ -156,7 +174,7 @@ def _meaning(cell: str) -> str:
         return whole
     # "decode (tok/s)", "CPU temp in °C": one word of it is enough.
     words = {part for part in re.findall(r"[a-z0-9_/°]+", word) if len(part) > 1}
-    order = ("threads", "speed", "heat", "clock", "status", "latency", "time")
+    order = ("threads", "speed", "heat", "clock", "status", "latency", "memory", "time")
     return next((meaning for meaning in order if words & _NAMES[meaning]), word)
 
 
@@ -165,6 +183,7 @@ def table_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
     for table in (*read_tables(entries), *_loose(entries), *_benched(entries)):
         yield from _cliff(table)
         yield from _decay(table)
+        yield from _growth(table)
 
 
 def _cliff(table: Table) -> Iterator[Entry]:
@@ -187,6 +206,15 @@ def _cliff(table: Table) -> Iterator[Entry]:
             f"threads: slower most={last[0]:g} slow={last[1]:.4g} "
             f"best={best_threads:g} best_speed={best:.4g} unit={table.unit}"
         )
+        yield Entry(text, "table", table.evidence)
+
+
+def _growth(table: Table) -> Iterator[Entry]:
+    memory, time = table.column("memory"), table.column("time")
+    if memory is None or time is None or len(memory) < _LEAST_ROWS or time != sorted(time):
+        return
+    if memory == sorted(memory) and memory[-1] >= _GROWN * memory[1] > 0:
+        text = f"memory: grows first={memory[0]:g} last={memory[-1]:g} runs={len(memory)}"
         yield Entry(text, "table", table.evidence)
 
 
