@@ -26,6 +26,7 @@ from harness.triage.readers.series import series_entries
 from harness.triage.readers.states import state_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.readers.texts import text_entries
+from harness.triage.readers.walltime import walltime_entries
 from harness.triage.rule import Rule, shipped_rules
 from harness.triage.scan import blocks
 
@@ -160,6 +161,7 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
         yield from series_entries(entries)
         yield from state_entries(entries)
         yield from clock_entries(entries)
+        yield from walltime_entries(entries)
         yield from read_exits(entries)
         yield from text_entries(entries)
         yield from listing_entries(entries)

@@ -42,10 +42,14 @@ _WORDS = {
     ),
 }
 _NAMES = {meaning: frozenset(words.split()) for meaning, words in _WORDS.items()}
+# Several settings in one line.
+_PART = re.compile(r"[;；]")
 _LOOSE = {
+    "latency": re.compile(r"(?<![\d.])(\d{1,7}(?:\.\d{1,6})?) ?ms(?![a-z])"),
     "threads": re.compile(
-        r"(?:\b(?:n_|num_)?threads?(?:_num)?|(?<!\S)-t|(?<![\w-])t(?==))[ =:]{1,3}(\d{1,3})\b|\b(\d{1,3}) threads?\b"
-        r"|(?<!\S)-t (\d{1,3})\b|\bthreads? \((\d{1,3})\)"
+        r"(?:(?<![A-Za-z])(?:n_|num_?)?threads?(?:_num)?|(?<!\S)-t|(?<![\w-])t(?==))[ =:]{1,3}(\d{1,3})(?![\d.])"
+        r"|\b(\d{1,3}) threads?\b|\bthreads? \((\d{1,3})\)",
+        re.IGNORECASE,
     ),
     "speed": re.compile(
         r"(\d{1,6}(?:\.\d{1,6})?) ?(?:(?:tok(?:ens?)?|t)/s|tokens? per second)\b"
@@ -126,16 +130,18 @@ def read_tables(entries: Sequence[Entry]) -> Iterator[Table]:
 
 def _loose(entries: Sequence[Entry]) -> Iterator[Table]:
     """Yield what lines tell that name their values: "4 threads: 12.5 tok/s", "run 3: 9.1 t/s at 44 C, 1.8 GHz"."""
-    for columns in (("threads", "speed"), ("speed", "heat"), ("speed", "clock")):
+    parts = [(part, entry) for entry in entries for part in _PART.split(entry.text)]
+    for columns in (("threads", "speed"), ("threads", "latency"), ("speed", "heat"), ("speed", "clock")):
         rows: list[tuple[float, ...]] = []
         evidence: list[Evidence] = []
-        for entry in entries:
-            values = tuple(_named(entry.text, name) for name in columns)
+        for part, entry in parts:
+            values = tuple(_named(part, name) for name in columns)
             if None not in values:
                 rows.append(tuple(value for value in values if value is not None))
                 evidence += entry.evidence
-        near = columns[0] == "threads" and len(rows) == 2 and evidence[-1].line - evidence[0].line <= _NEAR
-        if near or len(rows) >= _LEAST_ROWS - (columns[0] == "threads"):
+        counts = len({row[0] for row in rows}) if columns[0] == "threads" else 0
+        near = counts == len(rows) == 2 and evidence[-1].line - evidence[0].line <= _NEAR
+        if near or counts > 2 or (counts == 0 and len(rows) >= _LEAST_ROWS):
             yield Table(columns, tuple(rows), tuple(evidence))
 
 
