@@ -149,7 +149,7 @@ def _named(text: str, name: str) -> float | None:
     told = text[:300]
     if name == "speed" and (decode := _DECODE.search(told)) is not None:
         return float(decode["speed"])
-    values = [part for match in _LOOSE[name].findall(told) for part in match if part]
+    values = [part for match in _LOOSE[name].finditer(told) for part in match.groups() if part]
     return float(values[0]) if len(values) == 1 else None
 
 

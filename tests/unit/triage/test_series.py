@@ -8,6 +8,7 @@ from harness.triage.entry import Entry, read_entry
 from harness.triage.readers.clocks import clock_entries
 from harness.triage.readers.series import series_entries
 from harness.triage.readers.states import state_entries
+from harness.triage.readers.walltime import walltime_entries
 
 
 def entries(text: str) -> list[Entry]:
@@ -108,3 +109,17 @@ def test_a_clock_that_fell_is_told_only_where_heat_is_spoken_of() -> None:
     fell = "starts at 2.8 GHz\nends at 1.2 GHz"
     assert told(list(clock_entries(entries(fell)))) == []
     assert told(list(clock_entries(entries(fell + ", the phone is hot")))) == ["clock: fell from=2.8GHz to=1.2GHz"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("real\t0m50.0s\nuser\t0m5.5s\nsys\t0m4.5s", ["walltime: waited real=50.0 cpu=10.0"]),
+        ("    1m40.00s real     0m10.50s user     0m09.50s system", ["walltime: waited real=100.0 cpu=20.0"]),
+        ("real\t0m50.0s\nuser\t3m5.5s\nsys\t0m4.5s", []),
+        ("real\t0m5.0s\nuser\t0m0.1s\nsys\t0m0.1s", []),
+        ("real\t0m50.0s", []),
+    ],
+)
+def test_a_program_that_waits_more_than_it_computes_is_told(text: str, lines: list[str]) -> None:
+    assert told(list(walltime_entries(entries(text)))) == lines
