@@ -22,6 +22,8 @@ _FROM_TO = re.compile(
 _SLOW = re.compile(r"(?i)slow|longer|takes|drops?\b|慢|变长")
 _CLAUSE = re.compile(r"[;，；。]|,(?! ?\d)|\bvs\.? ")
 _LONGEST = 300
+# What is longer is a log that nobody wrote by hand.
+_MOST_LINES = 2000
 # A line without figures that is no longer than this names the state of the lines below.
 _HEADING = 60
 
@@ -77,6 +79,8 @@ _PAIRS = (
 def state_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Yield that the same work is slower in one state than in the other, as lines for rules."""
     prose = [entry for entry in entries if entry.kind in ("text", "note") and entry.evidence]
+    if len(prose) > _MOST_LINES:
+        return
     for pair in _PAIRS:
         yield from _compared(prose, pair)
 

@@ -44,6 +44,8 @@ _WORDS = {
 _NAMES = {meaning: frozenset(words.split()) for meaning, words in _WORDS.items()}
 # Several settings in one line.
 _PART = re.compile(r"[;；]")
+# One of them stands in every line that names a number of threads.
+_THREAD_HINTS = ("hread", "HREAD", "-t", "t=", "t =")
 _LOOSE = {
     "latency": re.compile(r"(?<![\d.])(\d{1,7}(?:\.\d{1,6})?) ?ms(?![a-z])"),
     "threads": re.compile(
@@ -135,6 +137,8 @@ def _loose(entries: Sequence[Entry]) -> Iterator[Table]:
         rows: list[tuple[float, ...]] = []
         evidence: list[Evidence] = []
         for part, entry in parts:
+            if columns[0] == "threads" and not any(hint in part for hint in _THREAD_HINTS):
+                continue
             values = tuple(_named(part, name) for name in columns)
             if None not in values:
                 rows.append(tuple(value for value in values if value is not None))
