@@ -26,7 +26,7 @@ _KERNEL = re.compile(
 _BARE = re.compile(
     r"\s{0,8}[VDIWEFAS][/ ]\s?(?P<tag>libc|DEBUG|linker\w{0,8}|lowmemorykiller|lmkd|ActivityManager|AndroidRuntime|"
     r"MNN\w{0,20}|tombstoned|crash_dump\w{0,4}|Zygote|audit|auditd|OpenCL|Adreno\S{0,20}|QnnDsp|QNN\w{0,10}|vulkan|"
-    r"art|libc\+\+abi|scudo|native|am_\w{1,24}|[Tt]hermal\w{0,20}|thermal-engine|mi_thermald|ShutdownThread)"
+    r"art|libc\+\+abi|scudo|native|am_\w{1,24}|killinfo|[Tt]hermal\w{0,20}|thermal-engine|mi_thermald|ShutdownThread)"
     r"\s{0,12}(?:\(\s{0,6}(?P<pid>\d{1,7})\))?\s{0,4}: ?"
     r"|[VDIWEFAS]/(?P<tag2>[^\s(:][^(:]{0,60}?)\s{0,12}\(\s{0,6}(?P<pid2>\d{1,7})\): ?"
     r"|(?P<tag3>ActivityManager|lowmemorykiller|lmkd|Zygote|ThermalManagerService|ThermalEngine|ShutdownThread)"
