@@ -19,6 +19,8 @@ _TOTAL = re.compile(r"(?i)\b(?:total|whole|overall|avg|average|mean) (?:time|lat
 _MEMORY = re.compile(
     r"(?i)\b(?:rss|pss|vmrss|native heap|heap|memory)\b[^\d]{0,30}(?P<size>\d{1,8}(?:\.\d{1,3})?) ?(?P<unit>[GMk]i?B)\b"
 )
+# Times that grow with the text's length tell nothing of the phone.
+_CONTEXT = re.compile(r"(?i)\btokens?\b(?! ?/ ?s)|\bcontext\b|\bctx\b|\bseq(?:uence)?_?len")
 _LONGEST = 300
 _LEAST = 8
 _SLOWER = 1.4
@@ -38,6 +40,8 @@ def series_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
         if len(values) != 1:
             continue
         value = values[0]
+        if _CONTEXT.search(entry.text):
+            continue
         rest = entry.text[: value.start()] + "\0" + entry.text[value.end() :]
         key = value["unit"] + " " + _NUMBER.sub("#", rest).strip()
         if _TOTAL.search(rest) or _WORK.search(rest) or not re.search(r"[^\W\d_]", rest):

@@ -30,13 +30,17 @@ _HEADING = 60
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two states: what people call the bad and the good one, and from what factor on the difference counts."""
+    """Two states: what people call the bad and the good one, and from what factor on the difference counts.
+
+    Lines that match ``but`` speak of something else.
+    """
 
     name: str
     bad: re.Pattern[str]
     good: re.Pattern[str]
     worse: float = 1.5
     sentences: bool = False
+    but: re.Pattern[str] | None = None
 
 
 _PAIRS = (
@@ -72,6 +76,7 @@ _PAIRS = (
             r"|刚开始|一开始|前 ?\d{1,6} ?(?:秒|帧|次)"
         ),
         worse=1.3,
+        but=re.compile(r"(?i)\btokens?\b(?! ?/ ?s)|\bcontext\b|\bprompt\b"),
     ),
 )
 
@@ -82,7 +87,7 @@ def state_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
     if len(prose) > _MOST_LINES:
         return
     for pair in _PAIRS:
-        yield from _compared(prose, pair)
+        yield from _compared([one for one in prose if pair.but is None or not pair.but.search(one.text)], pair)
 
 
 def _compared(entries: Sequence[Entry], pair: _Pair) -> Iterator[Entry]:

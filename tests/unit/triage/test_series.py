@@ -41,6 +41,7 @@ def test_speeds_in_a_row_are_slower_when_they_fall() -> None:
     [
         "\n".join(f"infer cost {time} ms" for time in (90, 20, 21, 20, 21, 20, 21, 20)),
         "\n".join(f"infer cost {time} ms" for time in (20, 40, 20, 40)),
+        "\n".join(f"token {n} took {20 + 3 * n} ms" for n in range(1, 20)),
         "\n".join(f"Conv_{n} {n * n} ms" for n in range(1, 12)),
         "\n".join(f"layer {n * n} took {n} ms" for n in range(1, 12)),
         "total time : 5.1 ms, total mflops : 10\ntotal time : 90.1 ms, total mflops : 200",
@@ -90,6 +91,7 @@ def test_two_states_of_a_phone_are_compared(text: str, line: str) -> None:
         "app start took 900 ms",
         "after the restart: 400 ms\nfirst 3 runs: 100 ms",
         "the background thread was woken 3 times",
+        "first 100 tokens: 20 ms\nafter 4000 tokens: 40 ms",
     ],
 )
 def test_states_that_do_not_differ_or_stand_alone_tell_nothing(text: str) -> None:
@@ -123,3 +125,10 @@ def test_a_clock_that_fell_is_told_only_where_heat_is_spoken_of() -> None:
 )
 def test_a_program_that_waits_more_than_it_computes_is_told(text: str, lines: list[str]) -> None:
     assert told(list(walltime_entries(entries(text)))) == lines
+
+
+def test_masks_of_cores_are_told_only_where_they_make_a_difference() -> None:
+    assert told(list(clock_entries(entries("taskset f0: 100 ms\ntaskset 0f: 300 ms")))) == [
+        "cores: differ best=f0 worst=0f times=3.0"
+    ]
+    assert told(list(clock_entries(entries("taskset f0: 100 ms\ntaskset ff: 110 ms")))) == []
