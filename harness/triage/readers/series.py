@@ -15,6 +15,14 @@ _VALUE = re.compile(r"(?P<value>\d{1,9}(?:\.\d{1,9})?) ?" + _UNIT)
 # What a line is about whose time tells of the whole work, not of one layer or of loading.
 _WORK = re.compile(r"(?i)infer|forward|predict|detect|decode|generat|consum|latency|elapsed|\bcosts?\b|took|耗时|推理")
 _TOTAL = re.compile(r"(?i)\b(?:total|whole|overall|avg|average|mean) (?:time|latency|cost)")
+# "80-240 ms", where people say that one thing takes now this and now that.
+_RANGE = re.compile(
+    r"(?<![\d.])(?P<low>\d{1,7}(?:\.\d{1,3})?) ?(?:ms)? ?(?:-|~|–|～|to|到) ?(?P<high>\d{1,7}(?:\.\d{1,3})?) ?ms\b"
+)
+_VARIES = re.compile(
+    r"(?i)\bvar(?:y|ies|ied|ying)\b|unstable|not stable|fluctuat|jitter|same model|same input"
+    r"|many times|multiple times|repeated|波动|不稳定|忽快忽慢|震荡"
+)
 # What a line tells of a process's memory.
 _MEMORY = re.compile(
     r"(?i)\b(?:rss|pss|vmrss|native heap|heap|memory)\b[^\d]{0,30}(?P<size>\d{1,8}(?:\.\d{1,3})?) ?(?P<unit>[GMk]i?B)\b"
@@ -50,6 +58,7 @@ def series_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
     for key, found in same.items():
         yield from _shown(key, found)
     yield from _growing(entries)
+    yield from _ranges(entries)
 
 
 def _growing(entries: Sequence[Entry]) -> Iterator[Entry]:
@@ -67,6 +76,17 @@ def _growing(entries: Sequence[Entry]) -> Iterator[Entry]:
         if len(sizes) >= _LEAST and rising >= 0.9 * (len(sizes) - 1) and sizes[-1] >= _GROWN * sizes[1] > 0:
             text = f"memory: grows first={sizes[0]:g} last={sizes[-1]:g} runs={len(sizes)}"
             yield Entry(text, "table", _few(tuple(one for _, one in rows)))
+
+
+def _ranges(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield the spread that somebody tells in words."""
+    for entry in entries:
+        text = entry.text[:_LONGEST]
+        match = _RANGE.search(text) if entry.kind in ("text", "note") and _VARIES.search(text) else None
+        if match is not None and float(match["high"]) >= _TWICE * float(match["low"]) > 0:
+            yield Entry(
+                f"series: spread low={match['low']} high={match['high']} median=? count=?", "table", entry.evidence
+            )
 
 
 def _shown(key: str, found: Sequence[tuple[float, tuple[float, ...], Evidence]]) -> Iterator[Entry]:

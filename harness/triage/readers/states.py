@@ -10,7 +10,7 @@ from statistics import median
 from harness.triage.entry import Entry, Evidence
 
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
-_UNIT = r"(?P<unit>ms|msec|milliseconds|s|sec|seconds|(?:tok(?:ens?)?|t)/s|fps)(?![\w/])"
+_UNIT = r"(?P<unit>ms|msec|milliseconds|s|sec|seconds|(?:tok(?:ens?)?|t)/s|fps|FPS|帧(?:每秒|/秒)?)(?![A-Za-z/])"
 _VALUE = re.compile(r"(?P<value>\d{1,9}(?:\.\d{1,9})?) ?" + _UNIT)
 _MINUTES = re.compile(r"(?P<minutes>\d{1,3}) ?m(?:in)? ?(?P<seconds>\d{1,2}(?:\.\d{1,9})?) ?s\b")
 _LIST = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?[ ,/]{1,3}){2,40}\d{1,9}(?:\.\d{1,9})? ?" + _UNIT)
@@ -66,6 +66,17 @@ _PAIRS = (
         ),
     ),
     _Pair(
+        "cold",
+        re.compile(
+            r"(?i)\bwithout (?:a |any )?warm|\bno warm|\bfirst (?:run|inference|call)\b|\bcold\b|第一次|首次|冷启动"
+        ),
+        re.compile(
+            r"(?i)\bwarm(?:ed)?[- ]?up\b|\bwarm\b|\b(?:second|later|following) (?:run|inference|call)s?\b"
+            r"|第二次|之后|热启动"
+        ),
+        but=re.compile(r"(?i)\btokens?\b(?! ?/ ?s)|\bcontext\b|\bload\w{0,3}\b"),
+    ),
+    _Pair(
         "later",
         re.compile(
             r"(?i)\bafter(?:wards)?\b(?! (?:the )?(?:re)?(?:start|boot|install|download))|\blater\b|之后|后来|[秒钟]后"
@@ -73,7 +84,7 @@ _PAIRS = (
         re.compile(
             r"(?i)\b(?:at first|initially|first (?:\d{1,6}|few|minutes?|seconds?|frames?|runs?)"
             r"|(?:frames?|runs?) 1 ?(?:to|-))"
-            r"|刚开始|一开始|前 ?\d{1,6} ?(?:秒|帧|次)"
+            r"|^start\b|\bat (?:the )?(?:start|beginning)\b|开始|前 ?\d{1,6} ?(?:秒|帧|次)"
         ),
         worse=1.3,
         but=re.compile(r"(?i)\btokens?\b(?! ?/ ?s)|\bcontext\b|\bprompt\b"),
@@ -155,7 +166,7 @@ def _times(clause: str) -> tuple[list[float], str]:
 
 
 def _in_ms(values: list[float], unit: str) -> tuple[list[float], str]:
-    if unit.endswith("/s") or unit == "fps":
+    if unit.endswith("/s") or unit.startswith(("fps", "FPS", "帧")):
         return [value for value in values if value > 0], "/s"
     scale = 1.0 if unit.startswith("m") else 1e3
     return [value * scale for value in values if value > 0], "ms"
