@@ -31,6 +31,10 @@ _MEMORY = re.compile(
 _CONTEXT = re.compile(r"(?i)\btokens?\b(?! ?/ ?s)|\bcontext\b|\bctx\b|\bseq(?:uence)?_?len")
 _LONGEST = 300
 _LEAST = 8
+# Where a text speaks of heat so many runs are enough, each slower than the one before.
+_LEAST_HOT = 3
+_HOT = re.compile(r"(?i)\b[4-9]\d(?:\.\d)? ?°? ?C\b|throttl|\bhot\b|overheat|发热|发烫|降频")
+_MOST_PROSE = 2000
 _SLOWER = 1.4
 _WIDE = 0.3
 _TWICE = 2.0
@@ -52,11 +56,17 @@ def series_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
             continue
         rest = entry.text[: value.start()] + "\0" + entry.text[value.end() :]
         key = value["unit"] + " " + _NUMBER.sub("#", rest).strip()
-        if _TOTAL.search(rest) or _WORK.search(rest) or not re.search(r"[^\W\d_]", rest):
+        if (
+            value["unit"].endswith("/s")
+            or _TOTAL.search(rest)
+            or _WORK.search(rest)
+            or not re.search(r"[^\W\d_]", rest)
+        ):
             others = tuple(float(number) for number in _NUMBER.findall(rest))
             same.setdefault(key, []).append((float(value["value"]), others, entry.evidence[0]))
+    hot = any(_HOT.search(entry.text[:_LONGEST]) for entry in entries[:_MOST_PROSE])
     for key, found in same.items():
-        yield from _shown(key, found)
+        yield from _shown(key, found, hot)
     yield from _growing(entries)
     yield from _ranges(entries)
 
@@ -89,7 +99,7 @@ def _ranges(entries: Sequence[Entry]) -> Iterator[Entry]:
             )
 
 
-def _shown(key: str, found: Sequence[tuple[float, tuple[float, ...], Evidence]]) -> Iterator[Entry]:
+def _shown(key: str, found: Sequence[tuple[float, tuple[float, ...], Evidence]], hot: bool) -> Iterator[Entry]:
     columns = list(zip(*(others for _, others, _ in found), strict=True)) if found[0][1] else []
     fixed = all(len(set(column)) == 1 for column in columns)
     if not all(len(set(column)) == 1 or _counts(column) for column in columns):
@@ -102,6 +112,12 @@ def _shown(key: str, found: Sequence[tuple[float, tuple[float, ...], Evidence]])
     times = [1 / value for value in values] if speeds else values
     if len(values) >= _LEAST and (told := _trend(values, times)) is not None:
         yield Entry(told, "table", _few(evidence))
+    elif hot and len(values) >= _LEAST_HOT and times == sorted(times) and times[-1] >= _SLOWER * times[0]:
+        text = (
+            f"series: slower first={values[0]:g} last={values[-1]:g} "
+            f"times={times[-1] / times[0]:.1f} count={len(values)}"
+        )
+        yield Entry(text, "table", _few(evidence))
     elif len(values) >= 2 and fixed and _TOTAL.search(key) and max(times) >= _TWICE * min(times):
         yield Entry(_spread(values), "table", _few(evidence))
 

@@ -66,6 +66,15 @@ _PAIRS = (
         ),
     ),
     _Pair(
+        "hot",
+        re.compile(
+            r"(?i)\b(?:gets?|got|is|was|phone) (?:very )?hot\b|overheat|throttl|\bheats? up\b|发热|发烫|过热|降频|高温"
+        ),
+        re.compile(r"(?i)\bcooled(?: down)?\b|\bcool\b|\bcold phone\b|冷却|常温|散热"),
+        worse=1.3,
+        sentences=True,
+    ),
+    _Pair(
         "cold",
         re.compile(
             r"(?i)\bwithout (?:a |any )?warm|\bno warm|\bfirst (?:run|inference|call)\b|\bcold\b|第一次|首次|冷启动"

@@ -71,6 +71,8 @@ def test_memory_that_only_grows_is_told_and_memory_that_goes_up_and_down_is_not(
             "decode drops from 14 tok/s to 2 tok/s with the screen off",
             "state: slower state=background fast=14 slow=2 times=7.0",
         ),
+        ("手机发烫，从 12 tok/s 降到 5 tok/s", "state: slower state=hot fast=12 slow=5 times=2.4"),
+        ("cooled: 10 tok/s\nthrottled: 5 tok/s", "state: slower state=hot fast=10 slow=5 times=2.0"),
         ("5x slower when locked", "state: slower state=background fast=1 slow=5 times=5"),
         ("前台 100 ms，后台 500 ms", "state: slower state=background fast=100 slow=500 times=5.0"),
         ("adb shell: 20 21 22 ms\nin the app: 50 60 70 ms", "state: slower state=app fast=21 slow=60 times=2.9"),
@@ -143,3 +145,11 @@ def test_a_range_is_a_spread_only_where_one_thing_is_said_to_vary() -> None:
     ]
     assert told(list(series_entries(entries("supported sizes take 80 to 240 ms")))) == []
     assert told(list(series_entries(entries("the time varies from 80 to 100 ms")))) == []
+
+
+def test_three_runs_are_enough_where_the_text_speaks_of_heat() -> None:
+    runs = "run 1: 20 tok/s\nrun 2: 15 tok/s\nrun 3: 10 tok/s\n"
+    assert told(list(series_entries(entries(runs)))) == []
+    assert told(list(series_entries(entries(runs + "skin at 46 °C")))) == [
+        "series: slower first=20 last=10 times=2.0 count=3"
+    ]
