@@ -77,9 +77,9 @@ def test_memory_that_only_grows_is_told_and_memory_that_goes_up_and_down_is_not(
         ("前台 100 ms，后台 500 ms", "state: slower state=background fast=100 slow=500 times=5.0"),
         ("adb shell: 20 21 22 ms\nin the app: 50 60 70 ms", "state: slower state=app fast=21 slow=60 times=2.9"),
         ("benchmark\ncost 20 ms\napp\ncost 60 ms", "state: slower state=app fast=20 slow=60 times=3.0"),
-        ("with warm-up: 25 ms\nwithout warming up: 75 ms", "state: slower state=cold fast=25 slow=75 times=3.0"),
+        ("with warm-up: 30 ms\nwithout warming up: 90 ms", "state: slower state=cold fast=30 slow=90 times=3.0"),
         ("start: 20 FPS\nafter 5 min: 10 FPS", "state: slower state=later fast=20 slow=10 times=2.0"),
-        ("first 300 frames: 7 ms\nafterwards: 10 ms", "state: slower state=later fast=7 slow=10 times=1.4"),
+        ("first 300 frames: 8 ms\nafterwards: 12 ms", "state: slower state=later fast=8 slow=12 times=1.5"),
     ],
 )
 def test_two_states_of_a_phone_are_compared(text: str, line: str) -> None:
@@ -140,8 +140,8 @@ def test_masks_of_cores_are_told_only_where_they_make_a_difference() -> None:
 
 
 def test_a_range_is_a_spread_only_where_one_thing_is_said_to_vary() -> None:
-    assert told(list(series_entries(entries("the time varies from 80 ms to 240 ms")))) == [
-        "series: spread low=80 high=240 median=? count=?"
+    assert told(list(series_entries(entries("the time varies from 90 ms to 260 ms")))) == [
+        "series: spread low=90 high=260 median=? count=?"
     ]
     assert told(list(series_entries(entries("supported sizes take 80 to 240 ms")))) == []
     assert told(list(series_entries(entries("the time varies from 80 to 100 ms")))) == []
