@@ -26,8 +26,11 @@ _KERNEL = re.compile(
 _BARE = re.compile(
     r"\s{0,8}[VDIWEFAS][/ ]\s?(?P<tag>libc|DEBUG|linker\w{0,8}|lowmemorykiller|lmkd|ActivityManager|AndroidRuntime|"
     r"MNN\w{0,20}|tombstoned|crash_dump\w{0,4}|Zygote|audit|auditd|OpenCL|Adreno\S{0,20}|QnnDsp|QNN\w{0,10}|vulkan|"
-    r"art|libc\+\+abi|scudo|native)\s{0,12}(?:\(\s{0,6}(?P<pid>\d{1,7})\))?\s{0,4}: ?"
+    r"art|libc\+\+abi|scudo|native|am_\w{1,24}|killinfo|[Tt]hermal\w{0,20}|thermal-engine|mi_thermald|ShutdownThread)"
+    r"\s{0,12}(?:\(\s{0,6}(?P<pid>\d{1,7})\))?\s{0,4}: ?"
     r"|[VDIWEFAS]/(?P<tag2>[^\s(:][^(:]{0,60}?)\s{0,12}\(\s{0,6}(?P<pid2>\d{1,7})\): ?"
+    r"|(?P<tag3>ActivityManager|lowmemorykiller|lmkd|Zygote|ThermalManagerService|ThermalEngine|ShutdownThread)"
+    r"\s{0,12}(?:\(\s{0,6}(?P<pid3>\d{1,7})\))?: (?=\S)"
 )
 _PIDS = re.compile(
     r"(?:\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{3,9}\s{1,8}(?:[+-]\d{4}\s{1,4})?(?:[a-z]\S{0,12}\s{1,4})?"
@@ -85,10 +88,9 @@ def read_entry(raw: bytes, source: str, number: int, kind: Kind) -> Entry:
         return Entry(line.text, "logcat", evidence, line.tag.strip(), None if pid is None else int(pid["pid"]))
     bare = _BARE.match(text)
     if bare is not None:
-        writer = bare["pid"] or bare["pid2"]
-        return Entry(
-            text[bare.end() :], "logcat", evidence, bare["tag"] or bare["tag2"], int(writer) if writer else None
-        )
+        writer = bare["pid"] or bare["pid2"] or bare["pid3"]
+        tag = bare["tag"] or bare["tag2"] or bare["tag3"]
+        return Entry(text[bare.end() :], "logcat", evidence, tag, int(writer) if writer else None)
     long = _LONG.match(text)
     if long is not None:
         return Entry(text[long.end() :], "logcat", evidence, long["tag"], int(long["pid"]))

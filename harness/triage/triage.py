@@ -14,6 +14,7 @@ from harness.triage.entry import Entry, Kind, read_entry
 from harness.triage.finding import Finding, findings_of
 from harness.triage.match import Matcher
 from harness.triage.readers.backends import backend_entries
+from harness.triage.readers.clocks import clock_entries
 from harness.triage.readers.crash import NEEDLES as CRASH_NEEDLES
 from harness.triage.readers.crash import CrashReader, Frame
 from harness.triage.readers.exits import read_exits
@@ -23,9 +24,12 @@ from harness.triage.readers.kind import HEAD, kind_of
 from harness.triage.readers.listing import listing_entries
 from harness.triage.readers.notes import note_entries
 from harness.triage.readers.record import EVENT_NEEDLES, RECORD_NEEDLES, event_entries, record_entries
+from harness.triage.readers.series import series_entries
+from harness.triage.readers.states import state_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.readers.texts import text_entries
 from harness.triage.readers.timings import timing_entries
+from harness.triage.readers.walltime import walltime_entries
 from harness.triage.rule import Rule, shipped_rules
 from harness.triage.scan import blocks
 
@@ -158,6 +162,10 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
     if entries and entries[0].kind != "record":
         yield from table_entries(entries)
         yield from backend_entries(entries)
+        yield from series_entries(entries)
+        yield from state_entries(entries)
+        yield from clock_entries(entries)
+        yield from walltime_entries(entries)
         yield from read_exits(entries)
         yield from text_entries(entries)
         yield from timing_entries(entries)

@@ -9,11 +9,6 @@ from statistics import fmean, pstdev
 
 from harness.triage.entry import Entry
 
-# "detect consuming 12 ms", "inference time: 8.1 ms", "推理耗时 = 9 ms": one time a line, below the same words.
-_NAMED = re.compile(
-    r"(?P<name>[^\d\n]{2,60}?)[ :=]{0,3}(?:consuming|costs?|took|takes|time|latency|elapsed|耗时|用时)"
-    r"(?: time)?[ :=]{0,4}(?P<ms>\d{1,6}(?:\.\d{1,6})?) ?ms\b"
-)
 # timeProfile's last line: the same work has the same number of operations.
 _PROFILE = re.compile(r"total time : (?P<ms>\d{1,7}\.\d{1,9}) ms, total mflops : (?P<name>\d{1,9}(?:\.\d{1,9})?)")
 # A row of MNN's benchmark.
@@ -27,7 +22,6 @@ _RUN = re.compile(
     r"(?:decode |speed )?[:=]?\s?(?P<tps>\d{1,4}(?:\.\d{1,4})?) ?(?:tok(?:ens?)?|t)/s\s{0,4}$"
 )
 _LEAST_RUNS = 4
-_LEAST_TIMES = 6
 _LARGEST_CV = 0.25
 # So many times the least is the most before a spread is told: less is a phone's ordinary restlessness.
 _TIMES = 2.0
@@ -35,7 +29,7 @@ _TIMES = 2.0
 
 def timing_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Yield, as a line for rules, the first work whose times differ too much."""
-    yield from itertools.islice(itertools.chain(_rows(entries), _profiles(entries), _named(entries), _runs(entries)), 1)
+    yield from itertools.islice(itertools.chain(_rows(entries), _profiles(entries), _runs(entries)), 1)
 
 
 def _rows(entries: Sequence[Entry]) -> Iterator[Entry]:
@@ -50,15 +44,6 @@ def _profiles(entries: Sequence[Entry]) -> Iterator[Entry]:
         values = [ms for ms, _ in times]
         if max(values) > _TIMES * min(values) > 0:
             yield _spread(f"a model of {name} mflops", values, [entry for _, entry in times])
-
-
-def _named(entries: Sequence[Entry]) -> Iterator[Entry]:
-    for name, times in _grouped(_NAMED, entries).items():
-        # The first is warming up.
-        values = [ms for ms, _ in times[1:]]
-        wide = len(values) >= _LEAST_TIMES and max(values) > _TIMES * min(values) > 0
-        if wide and pstdev(values) > _LARGEST_CV * fmean(values):
-            yield _spread(name, values, [entry for _, entry in times])
 
 
 def _runs(entries: Sequence[Entry]) -> Iterator[Entry]:

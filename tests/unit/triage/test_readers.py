@@ -62,6 +62,17 @@ def test_exit_statuses_are_told_as_signals(text: str, told: list[str]) -> None:
             "threads: cliff before=2 after=8",
         ),
         ("threads,tps\n1,10\n4,30\n8,20", "threads: slower most=8 slow=20 best=4 best_speed=30"),
+        ("threads tok/s\n1 10\n8 1", "threads: slower most=8 slow=1 best=1 best_speed=10 unit=tok/s"),
+        (
+            "Using 1 threads, time is 400 ms\nUsing 2 threads, time is 410 ms\nUsing 8 threads, time is 800 ms",
+            "threads: slower most=8 slow=1.25 best=1 best_speed=2.5 unit=runs/s",
+        ),
+        ("numThread = 1时20ms；numThread = 4时50ms", "threads: slower most=4 slow=20 best=1"),
+        ("default threads (8): eval time: 4.1 tokens per second\n-t 4: eval time: 8 t/s", "threads: slower most=8"),
+        ("runs | memory\n1 | 8 MB\n5 | 150 MB\n9 | 190 MB\n20 | 600 MB", "memory: grows first=8 last=600 runs=4"),
+        ("threads avg_ms\n1 20\n4 40", "threads: slower most=4 slow=25 best=1 best_speed=50 unit=runs/s"),
+        ("minute median_ms thermal_status\n1 200 0\n5 240 1\n10 300 2\n20 400 3", "decay: from=5 to=2.5 left=50%"),
+        ("run tok/s\n1 20\n2 19\n3 12\n4 10", "series: slower first=20 last=10 times=2.0 count=4"),
         (
             "minute zone_c tok/s\n1 36 20\n5 41 15\n9 46 11\n20 49 10",
             "decay: from=20 to=10 left=50% heat_from=36 heat_to=49",
@@ -94,7 +105,8 @@ def test_rows_of_llm_bench_that_differ_in_threads_are_a_table() -> None:
         "run temp tok/s\n1 36 20\n2 37 20\n3 38 19\n4 39 20",
         "name speed\nred fast\nblue slow",
         "1 2 3\n4 5 6",
-        "threads tok/s\n1 10\n8 1",
+        "a 0.6B model, 2 threads: 50 tok/s\nx\ny\nz\na 4B model, 8 threads: 10 tok/s",
+        "runs memory\n1 600\n5 610\n9 600\n20 620",
     ],
 )
 def test_tables_in_which_nothing_is_wrong_tell_nothing(text: str) -> None:
