@@ -15,7 +15,7 @@ _NUMBERS = {name: status for status, name in SIGNALS.items()}
 _STATUS = re.compile(
     r"(?:^|[\s;,(\[\"'])(?:(?:exit|return|(?:exited|ended|finished) with)[_ -]?(?:code|status|value)"
     r"|exit(?:ed)?(?=\s?[:=])|EXIT(?=\s?[:=])|rc(?=\s?=)|ret(?:urncode)?(?=\s?=)|exited with(?= \d)|returned(?= -?\d))"
-    r"[\"']?\s{0,2}(?:[:=]|is|of)?\s{0,2}(?P<status>-?\d{1,3})(?![\d.])",
+    r"[\"']?\s{0,2}(?:[:=]|is|of)?\s{0,2}(?P<status>-?\d{1,3})(?!\d|\.\d)",
 )
 # mksh on a phone shows the last status before its prompt.
 _STATUS_PROMPT = re.compile(r"^(?P<status>\d{1,3})\|\S{1,60}(?::\S{0,120})? [$#](?: |$)")
