@@ -74,9 +74,13 @@ class _Console:
     def take(self, entry: Entry) -> Iterator[Entry]:
         """Yield what one line tells together with those before it."""
         typed = _REMOTE.search(entry.text) or _ON_PHONE.match(entry.text)
+        prompted = typed is not None or _PROMPT.match(entry.text) is not None
+        echoes = _ECHO.search(entry.text) is not None
         if typed is not None and _bare(typed["command"]):
             self._typed, self._failed = entry, None
-        if _ECHO.search(entry.text) and (typed or _PROMPT.match(entry.text) or "adb" in entry.text):
+        elif prompted and not echoes:
+            self._typed = self._failed = None
+        if echoes and (prompted or "adb" in entry.text):
             self._echoed = entry
         elif (
             self._echoed is not None
@@ -100,7 +104,7 @@ class _Console:
             well = self._well.get(_bare(phone["command"])) if phone is not None and remote is None else None
             if well is not None:
                 yield Entry(_LOST, "table", (*well.evidence, *told))
-        elif self._failed is not None and entry.line - self._failed.line <= _NEAR:
+        elif self._failed is not None and "adb" in typed.text and entry.line - self._failed.line <= _NEAR:
             evidence = tuple(dict.fromkeys((*told[:-1], *self._failed.evidence, *entry.evidence)))
             yield Entry(_LOST, "table", evidence)
         elif remote is not None:

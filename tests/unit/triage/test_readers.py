@@ -204,6 +204,8 @@ LOST = "exit: lost: the command failed, its status is 0"
             ["exit: status=1", LOST],
         ),
         ("$ adb shell test -d /x; echo $?\n0\nshell@hero:/ $ test -d /y; echo $?\n1", ["exit: status=1"]),
+        ("$ adb shell ./x\nsh: ./x: not found\n$ ls\na\n$ echo $?\n0", []),
+        ("$ cp a b\nerror: no\n$ echo $?\n0", []),
         ("$ ./x\n/system/bin/sh: ./x: not found\n" + "a\n" * 8 + "$ adb shell ls; echo $?\n0", []),
         ("Error: Process completed with exit code 137.", ["exit: status=137 signal=SIGKILL"]),
         ("CalledProcessError: Command 'x' returned non-zero exit status 126.", ["exit: status=126"]),
