@@ -41,8 +41,11 @@ _LONG = re.compile(
     r"\[ (?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\.\d{3,9}\s{1,6}(?P<pid>\d{1,7}):\s{0,6}(?:\d{1,7}|0x[0-9a-f]+) "
     r"[VDIWEFAS]/(?P<tag>[^\]]{1,60}?)\s{0,12}\]"
 )
-# Line numbers of grep, and a quotation mark of a mail or of an issue.
-_QUOTED = re.compile(r"(?:> ?){1,3}|\(standard input\):\d{1,9}:|\d{1,9}:(?=(?:\d{4}-)?\d\d-\d\d \d\d:\d\d)")
+# Line numbers of grep, a quotation mark of a mail or of an issue, and the time that a CI puts before each line.
+_QUOTED = re.compile(
+    r"(?:> ?){1,3}|\(standard input\):\d{1,9}:|\d{1,9}:(?=(?:\d{4}-)?\d\d-\d\d \d\d:\d\d)"
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z |\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\] "
+)
 _NOTE = re.compile(r"#(?:\s(?=\S)|(?=[A-Za-z]))")
 
 

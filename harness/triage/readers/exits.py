@@ -52,35 +52,81 @@ _WORDS = {
 _FAILED = re.compile(
     r"(?:^|\s)(?:\S{0,60}: )?\S{1,200}: (?:inaccessible or )?not found\s{0,2}$|: can't execute: |: not executable: |"
     r"Permission denied\s{0,2}$|No such file or directory\s{0,2}$|^CANNOT LINK EXECUTABLE|"
-    r"^(?:Segmentation fault|Aborted|Illegal instruction|Killed|Bus error)\b|^error: "
+    r"^(?:Segmentation fault|Aborted|Illegal instruction|Killed|Bus error)\b|^error: |"
+    r"^FAILURES!!!|^INSTRUMENTATION_(?:FAILED|ABORTED)|shortMsg=Process crashed"
 )
+# A command over adb, and what of it the phone runs; some commands fail by what they are.
+_REMOTE = re.compile(r"\badb(?:\.exe)?\b.{0,60}?\bshell\s+(?P<command>.{1,400})")
+_FAILS = re.compile(r"(?:false|exit [1-9]\d{0,2})\b")
+_AFTER = re.compile(r"\s{0,4}(?:;|&&)?\s{0,4}echo\b.{0,40}\$\?.{0,20}$")
+_ON_PHONE = re.compile(r"^(?:\d{1,3}\|)?\S{1,60}:\S{0,120} [$#] (?P<command>.{1,400})")
 _NEAR = 6
+_LOST = "exit: lost: the command failed, its status is 0"
 
 
 def read_exits(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Yield what the lines of a console tell of exit statuses, as lines for rules. Logs of phones are passed over."""
-    echoed: Entry | None = None
-    failed: Entry | None = None
+    console = _Console()
     for entry in entries:
-        if entry.kind in ("logcat", "dmesg"):
-            continue
-        if _ECHO.search(entry.text) and (_PROMPT.match(entry.text) or "adb" in entry.text):
-            echoed, failed = entry, None
-        elif echoed is not None and entry.line - echoed.line <= _NEAR and (match := _NUMBER.match(entry.text)):
-            yield from _echoed(int(match["status"]), echoed, failed, entry)
-            echoed = None
+        if entry.kind not in ("logcat", "dmesg"):
+            yield from console.take(entry)
+
+
+class _Console:
+    """What was typed last, and whether it failed, so that a status that is echoed below can be held against it."""
+
+    def __init__(self) -> None:
+        self._echoed: Entry | None = None
+        self._typed: Entry | None = None
+        self._failed: Entry | None = None
+        self._well: dict[str, Entry] = {}
+
+    def take(self, entry: Entry) -> Iterator[Entry]:
+        """Yield what one line tells together with those before it."""
+        typed = _REMOTE.search(entry.text) or _ON_PHONE.match(entry.text)
+        prompted = typed is not None or _PROMPT.match(entry.text) is not None
+        echoes = _ECHO.search(entry.text) is not None
+        if typed is not None and _bare(typed["command"]):
+            self._typed, self._failed = entry, None
+        elif prompted and not echoes:
+            self._typed = self._failed = None
+        if echoes and (prompted or "adb" in entry.text):
+            self._echoed = entry
+        elif (
+            self._echoed is not None
+            and entry.line - self._echoed.line <= _NEAR
+            and (match := _NUMBER.match(entry.text))
+        ):
+            yield from self._status(int(match["status"]), self._echoed, entry)
+            self._echoed = None
         else:
-            failed = entry if _FAILED.search(entry.text) else failed
+            self._failed = entry if _FAILED.search(entry.text) else self._failed
             yield from _told(entry)
 
+    def _status(self, status: int, echoed: Entry, entry: Entry) -> Iterator[Entry]:
+        """Yield what ``echo $?`` told: a status, or that one was lost."""
+        typed = self._typed or echoed
+        told = (*dict.fromkeys((*typed.evidence, *echoed.evidence)), *entry.evidence)
+        remote = _REMOTE.search(typed.text)
+        if status:
+            yield _status(status, told)
+            phone = _ON_PHONE.match(typed.text)
+            well = self._well.get(_bare(phone["command"])) if phone is not None and remote is None else None
+            if well is not None:
+                yield Entry(_LOST, "table", (*well.evidence, *told))
+        elif self._failed is not None and "adb" in typed.text and entry.line - self._failed.line <= _NEAR:
+            evidence = tuple(dict.fromkeys((*told[:-1], *self._failed.evidence, *entry.evidence)))
+            yield Entry(_LOST, "table", evidence)
+        elif remote is not None:
+            command = _bare(remote["command"])
+            self._well[command] = typed
+            if _FAILS.match(command):
+                yield Entry(_LOST, "table", told)
 
-def _echoed(status: int, echoed: Entry, failed: Entry | None, entry: Entry) -> Iterator[Entry]:
-    """Yield what `echo $?` told: a status, or that one was lost."""
-    if status:
-        yield _status(status, (*echoed.evidence, *entry.evidence))
-    elif failed is not None:
-        evidence = (*echoed.evidence, *failed.evidence, *entry.evidence)
-        yield Entry("exit: lost: the command failed, its status is 0", "table", evidence)
+
+def _bare(command: str) -> str:
+    """Return a command without the ``echo $?`` behind it and without quotation marks around it."""
+    return _AFTER.sub("", command).strip(" \"'")
 
 
 def _told(entry: Entry) -> Iterator[Entry]:

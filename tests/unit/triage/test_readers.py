@@ -9,6 +9,7 @@ import pytest
 from harness.triage.entry import Entry, read_entry
 from harness.triage.readers.exits import read_exits
 from harness.triage.readers.kind import kind_of
+from harness.triage.readers.listing import listing_entries
 from harness.triage.readers.record import event_entries, record_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.triage import Source, triage
@@ -184,3 +185,67 @@ def test_a_records_reason_is_told_by_the_rule_for_it(reason: str, rule: str) -> 
 )
 def test_what_a_file_is_is_told_by_its_beginning(head: bytes, kind: str) -> None:
     assert kind_of(head) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("List of devices attached\n\n", ["adb: none listed"]),
+        ("List of devices attached\n* daemon started successfully\n\nqa@host:~$ adb version", ["adb: none listed"]),
+        ("List of devices attached\n* daemon started successfully\nA1\tdevice\n\n", []),
+        ("List of devices attached\n4f2a\tno permissions (missing udev rules?)\n", []),
+        (
+            "[10:00:01] [STDOUT] stdout: List of devices attached\n[10:00:01] [STDOUT] stdout: A1   offline usb:1-2\n",
+            [],
+        ),
+        ("List of devices attached\nA1\tdevice\nA2\tdevice\nA1\toffline\n", ["adb: listed twice: A1"]),
+        ("List of devices attached\n????????????\tno permissions\n????????????\tno permissions\n", []),
+        (
+            "$ docker exec farm adb devices\nList of devices attached\n\n"
+            "$ adb devices\nList of devices attached\nA1\tdevice\n",
+            ["adb: listed elsewhere: A1"],
+        ),
+        ("$ adb devices\nList of devices attached\n\n$ adb devices\nList of devices attached\nA1\tdevice\n", []),
+    ],
+)
+def test_lists_of_phones_tell_when_they_are_empty_ambiguous_or_differ(text: str, told: list[str]) -> None:
+    assert [entry.text for entry in listing_entries(entries(text))] == told
+
+
+LOST = "exit: lost: the command failed, its status is 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("$ adb shell ls /nowhere\nls: /nowhere: No such file or directory\n$ echo $?\n0", [LOST]),
+        ("$ adb shell ls /nowhere\nls: /nowhere: No such file or directory\n$ echo $?\n1", ["exit: status=1"]),
+        ("$ adb shell 'exit 3'; echo $?\n0", [LOST]),
+        ("$ adb shell exit 0; echo $?\n0", []),
+        (
+            "$ adb shell test -d /x; echo $?\n0\nshell@hero:/ $ test -d /x; echo $?\n1",
+            ["exit: status=1", LOST],
+        ),
+        ("$ adb shell test -d /x; echo $?\n0\nshell@hero:/ $ test -d /y; echo $?\n1", ["exit: status=1"]),
+        ("$ adb shell ./x\nsh: ./x: not found\n$ ls\na\n$ echo $?\n0", []),
+        ("$ cp a b\nerror: no\n$ echo $?\n0", []),
+        ("$ ./x\n/system/bin/sh: ./x: not found\n" + "a\n" * 8 + "$ adb shell ls; echo $?\n0", []),
+        ("Error: Process completed with exit code 137.", ["exit: status=137 signal=SIGKILL"]),
+        ("CalledProcessError: Command 'x' returned non-zero exit status 126.", ["exit: status=126"]),
+    ],
+)
+def test_a_status_that_is_echoed_is_held_against_what_the_command_said(text: str, told: list[str]) -> None:
+    assert [entry.text for entry in read_exits(entries(text))] == told
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "kind"),
+    [
+        (b"2026-10-01T10:00:01.4642919Z adb: device offline", "adb: device offline", "text"),
+        (b"[2026-10-01T10:00:01.464Z] - waiting for device -", "- waiting for device -", "text"),
+        (b"2026-10-01T10:00:01.4642919Z I/DEBUG   (  77): pid: 1", "pid: 1", "logcat"),
+    ],
+)
+def test_the_time_that_a_ci_puts_before_a_line_is_left_out(line: bytes, text: str, kind: str) -> None:
+    entry = read_entry(line, "x", 1, "text")
+    assert (entry.text, entry.kind) == (text, kind)
