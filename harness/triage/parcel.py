@@ -136,10 +136,7 @@ def redact_members(members: Iterable[Member], redactor: Redactor) -> list[Member
 
 
 def _redacted(member: Member, redactor: Redactor) -> Member:
-    if member.ours:
-        data = redactor.names(member.data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-    else:
-        data = redactor.member(member.name, member.data)
+    data = redactor.member(member.name, member.data, ours=member.ours)
     name = redactor.text(member.name).replace("<", "").replace(">", "")  # which Windows takes in no name
     return replace(member, name=safe_path(name), data=data)
 
