@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.core.kept import LEFT_OUT
 from harness.triage.readers.crash import Frame
 from harness.triage.redact import Redactor
 
@@ -76,11 +77,10 @@ def bounded(data: bytes, limit: int) -> tuple[bytes, str]:
     """
     if len(data) <= limit:
         return data, ""
-    mark = b"\n[mnn-farm left out what stood here]\n"
-    head = max(0, limit // 4 - len(mark))
-    tail = max(0, limit - head - len(mark))
+    head = max(0, limit // 4 - len(LEFT_OUT))
+    tail = max(0, limit - head - len(LEFT_OUT))
     left = len(data) - head - tail
-    return (data[:head] + mark + data[len(data) - tail :])[:limit], f"{left} of {len(data)} bytes in its middle"
+    return (data[:head] + LEFT_OUT + data[len(data) - tail :])[:limit], f"{left} of {len(data)} bytes in its middle"
 
 
 def within(members: Iterable[Member], limit: int) -> tuple[list[Member], list[Missing]]:
