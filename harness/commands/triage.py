@@ -12,7 +12,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from harness.commands.output import Json, print_json, say
+from harness.commands.output import Json, print_json, say, tell
 from harness.commands.triage_judge import judged_entries
 from harness.core.errors import ConfigError
 from harness.triage.entry import printable
@@ -49,7 +49,8 @@ def triage_files(
     """
     try:
         sources = [source for name in files for source in _sources(name)]
-        namer = Symbols(symbols).name if symbols is not None else _named_in(files)
+        unstripped = Symbols(symbols) if symbols is not None else None
+        namer = unstripped.name if unstripped is not None else _named_in(files)
         findings = triage(sources, None, (judged_entries,), namer)
     except OSError as error:
         name = error.filename or "an input"
@@ -57,6 +58,8 @@ def triage_files(
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         # A broken or an encrypted member, or a compression that Python does not know.
         raise ConfigError(f"a file in the zip cannot be read ({error})", remedy="unpack it, name its files") from None
+    for library, build_id in unstripped.others.items() if unstripped is not None else ():
+        tell(f"{library} in {symbols} is of another build than the log's (BuildId {build_id}): it names nothing")
     if redact:
         findings = redacted(findings)
     if as_json:
