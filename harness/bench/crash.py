@@ -128,7 +128,7 @@ class Namer:
     def _symbols(self) -> Symbols:
         from harness.triage.symbols import Symbols  # its ELF reader takes memory that few workers ever need
 
-        return Symbols(self._folder)
+        return Symbols(self._folder, lines=False)
 
     def __call__(self, frame: Frame) -> str | None:
         """Return the function of a frame, ``None`` when no file of that build is there."""

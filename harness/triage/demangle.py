@@ -122,7 +122,7 @@ class _Reader:
         char = self._peek()
         if char.isdigit():
             name = self._source()
-        elif char in ("C", "D") and self._next(1) in tuple("0123456789I"):
+        elif outer and char in ("C", "D") and self._next(1) in tuple("0123456789I"):
             dies = char == "D"
             self._at += 2
             name = ("~" if dies else "") + re.sub(r"<>$", "", outer).rpartition("::")[2]

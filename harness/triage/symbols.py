@@ -5,21 +5,23 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elftools.common.exceptions import ELFError
+from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from harness.triage.demangle import plain
 from harness.triage.readers.crash import Frame
+from harness.triage.source_lines import SourceLines
 
 # What the reader of ELF files lets out of a file that is none: it trusts every number in it.
 _BROKEN = (
-    ELFError, ConstructError, OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError,
+    ELFError, DWARFError, ConstructError, OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError,
     ArithmeticError, MemoryError, RecursionError, struct.error,
 )  # fmt: skip
 # A function in assembler often does not tell its size: it goes to the next one, but not further than this.
@@ -39,17 +41,22 @@ class _File:
 class Symbols:
     """The functions of the ELF files in a folder. Files belong to a frame by build id, else by its name.
 
+    ``lines``: whether to look for the lines of their source too, which takes seconds and memory.
+
     Attributes:
         others: libraries of which only other builds are there: their names, and the build ids of frames.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, lines: bool = True) -> None:
         self._files = [file for path in sorted(folder.rglob("*")) if (file := _read_head(path)) is not None]
         self._tables: dict[Path, list[tuple[int, int, str]]] = {}
+        self._lines = SourceLines() if lines else None
         self.others: dict[str, str] = {}
 
     def name(self, frame: Frame) -> str | None:
-        """Return the function of a frame with its offset, ``None`` when no file of that build is known.
+        """Return the function of a frame with its offset and its line, e.g. ``main+4 at main.cpp:12``.
+
+        It is ``None`` when no file of that build is known, and without a line where none has DWARF.
 
         A frame with a build id is never named from a file with another one: the addresses would not fit.
         """
@@ -65,7 +72,9 @@ class Symbols:
             return None
         # Of the same build the unstripped file knows more: a stripped one may take a neighbour for it.
         start, function = max(found)
-        return f"{plain(function)}+{place - start}"
+        named = f"{plain(function)}+{place - start}"
+        line = self._line_at(files, place)
+        return named if line is None else f"{named} at {line}"
 
     def _of(self, library: str, build_id: str | None, pc: str) -> list[_File]:
         """Return the files of a frame's build, stripped ones among them."""
@@ -75,6 +84,14 @@ class Symbols:
         files = [file for file in self._files if file.path.name == library and file.bits in bits]
         # Which of several builds it is cannot be known.
         return files if len({(file.build_id, file.bits) for file in files}) == 1 else []
+
+    def _line_at(self, files: list[_File], place: int) -> str | None:
+        for file in files:
+            with suppress(*_BROKEN):
+                line = self._lines.at(file.path, place) if self._lines is not None else None
+                if line is not None:
+                    return line
+        return None
 
     def _function_at(self, path: Path, place: int) -> tuple[int, str] | None:
         if path not in self._tables:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -14,6 +18,7 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.triage.demangle import plain
 from harness.triage.readers.crash import Frame
+from harness.triage.source_lines import SourceLines
 from harness.triage.symbols import Symbols
 
 BUILD_ID = "c0ffee00" * 5
@@ -162,3 +167,64 @@ def test_files_of_another_build_are_named(folder: Path) -> None:
     done = CliRunner().invoke(app, ["triage", "-", "--symbols", str(folder), "--json"], input=log.encode())
     assert f"libMNN.so in {folder} is of another build than the log's (BuildId {'ab' * 20})" in done.stderr
     assert json.loads(done.stdout)["findings"]
+
+
+SOURCE = """static inline __attribute__((always_inline)) int tiny(int *p) {
+  return *p + 1;
+}
+int resize(int *p) {
+  *p += 5;
+  return tiny(p);
+}
+"""
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("how", [("-shared", "-fPIC"), ("-static", "-Wl,-e,resize")])
+def test_a_file_with_dwarf_tells_the_line_and_inlined_code_its_own(
+    tmp_path: Path, version: int, how: tuple[str, ...]
+) -> None:
+    (tmp_path / "toy.c").write_text(SOURCE)
+    words = [
+        "cc",
+        "-target",
+        "aarch64-linux-none",
+        "-nostdlib",
+        "-O1",
+        f"-gdwarf-{version}",
+        *how,
+        "-Wl,--build-id=sha1",
+    ]
+    words += ["-o", str(tmp_path / "libtoy.so"), str(tmp_path / "toy.c")]
+    subprocess.run([sys.executable, "-m", "ziglang", *words], check=True, timeout=120, capture_output=True)
+    with (tmp_path / "libtoy.so").open("rb") as stream:
+        [table] = [one for one in ELFFile(stream).iter_sections() if one.name == ".symtab"]
+        start = table.get_symbol_by_name("resize")[0]["st_value"]
+    places = [Frame(0, "/x/libtoy.so", None, None, f"{start + offset:016x}") for offset in range(0, 24, 4)]
+    named = [Symbols(tmp_path).name(frame) for frame in places]
+    assert (named[0], named[-1]) == ("resize+0 at toy.c:5", "resize+20 at toy.c:6")
+    assert any(str(one).endswith(" at toy.c:2") for one in named)
+    assert Symbols(tmp_path, lines=False).name(places[0]) == "resize+0"
+    assert SourceLines(budget_s=0).at(tmp_path / "libtoy.so", start) is None
+
+
+@pytest.fixture(scope="module")
+def with_dwarf(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("dwarf")
+    (folder / "toy.c").write_text(SOURCE)
+    words = ["cc", "-target", "aarch64-linux-none", "-nostdlib", "-shared", "-gdwarf-5", "-o", str(folder / "toy.so")]
+    subprocess.run([sys.executable, "-m", "ziglang", *words, str(folder / "toy.c")], check=True, capture_output=True)
+    return (folder / "toy.so").read_bytes()
+
+
+def test_dwarf_that_is_broken_in_any_byte_costs_the_line_alone(tmp_path: Path, with_dwarf: bytes) -> None:
+    elf_file = ELFFile(io.BytesIO(with_dwarf))
+    place = elf_file.get_section_by_name(".symtab").get_symbol_by_name("resize")[0]["st_value"]
+    for name in (".debug_info", ".debug_abbrev", ".debug_line"):
+        section = elf_file.get_section_by_name(name)
+        for offset in range(section["sh_offset"], section["sh_offset"] + section.data_size):
+            data = bytearray(with_dwarf)
+            data[offset] = 255
+            (tmp_path / "toy.so").write_bytes(data)
+            named = Symbols(tmp_path).name(Frame(0, "/x/toy.so", None, None, f"{place:x}"))
+            assert str(named).split(" at ")[0] == "resize+0"
