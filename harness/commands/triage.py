@@ -7,6 +7,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -20,6 +21,7 @@ from harness.triage.finding import Finding, worst
 from harness.triage.parcel import MANIFEST, Contents, contents_of
 from harness.triage.readers.crash import Frame
 from harness.triage.redact import redacted
+from harness.triage.scan import blocks
 from harness.triage.symbols import Symbols
 from harness.triage.triage import Source, triage
 
@@ -27,6 +29,8 @@ _NAME = "stdin"
 # In a bugreport or a crash bundle; what else is in there is no text of a failure.
 _TEXTS = (".txt", ".log", ".jsonl", ".stderr", ".stdout")
 _MOST_MEMBERS = 200
+# What names phones stands at the begin, and more takes time.
+_BLOCKS_LEARNED = 8
 _MOST_MANIFEST_BYTES = 4 << 20
 
 
@@ -40,7 +44,7 @@ def triage_files(
         typer.Option("--symbols", exists=True, file_okay=False, help="Folder with the build's unstripped files."),
     ] = None,
     redact: Annotated[
-        bool, typer.Option("--redact", help="Mask serials, accounts, IP and MAC addresses and Android ids.")
+        bool, typer.Option("--redact", help="Mask serials, accounts, names, addresses, numbers and secrets.")
     ] = False,
 ) -> None:
     """Say what logs show: what broke, whose fault it is, the lines that prove it, and what to do. No phone needed.
@@ -61,7 +65,7 @@ def triage_files(
     for library, build_id in unstripped.others.items() if unstripped is not None else ():
         tell(f"{library} in {symbols} is of another build than the log's (BuildId {build_id}): it names nothing")
     if redact:
-        findings = redacted(findings)
+        findings = redacted(findings, _begins(sources))
     if as_json:
         print_json({"findings": [finding.as_json() for finding in findings]})
     else:
@@ -127,6 +131,14 @@ def _named_in(files: Sequence[str]) -> Callable[[Frame], str | None] | None:
 def _open(path: Path, name: str) -> io.RawIOBase:
     archive = zipfile.ZipFile(path)
     return archive.open(name)  # type: ignore[return-value]
+
+
+def _begins(sources: Sequence[Source]) -> Iterator[str]:
+    """Yield what files begin with, where serials are told; standard input was read already."""
+    for source in sources:
+        if source.name != _NAME:
+            with source.open() as stream:
+                yield from (block.decode("utf-8", "replace") for block in islice(blocks(stream), _BLOCKS_LEARNED))
 
 
 def _print(findings: tuple[Finding, ...]) -> None:

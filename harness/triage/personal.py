@@ -311,7 +311,7 @@ KINDS = (
     _kind(
         "name",
         rf"\b(?P<secret>(?!(?:Android|Google|Samsung|Qualcomm|It|That|There|Here|What|Let)['’])"
-        rf"[^\W\d_][\w-]{{1,20}}['’]s {_DEVICE}[^,;:\"\n<>)]{{0,16}})",
+        rf"[^\W\d_][\w-]{{1,20}}['’]s {_DEVICE}(?: ?[A-Z0-9][\w+]{{0,10}}){{0,3}})",
         ("'s ", "’s "),
         flags=0,
     ),

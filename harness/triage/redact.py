@@ -177,8 +177,11 @@ class Redactor:
         if kind is not None and is_said(kind, said):
             masked = self.names(said)
             return masked if masked != said else self._place(kind, said)
-        version = bool(key and VERSION_KEY.search(key))
-        return "\n".join(self._line(line, version=version) for line in said.split("\n"))
+        mask = self._version_line if key and VERSION_KEY.search(key) else self._json_line
+        return "\n".join(map(mask, said.split("\n")))
+
+    def _version_line(self, line: str) -> str:
+        return self._line(line, version=True)
 
     def _line(self, line: str, *, version: bool = False) -> str:
         line = self.names(line)
@@ -207,7 +210,7 @@ class Redactor:
         if not kind.check(match):
             return match[0]
         secret = match.groupdict().get("secret") or match[0]
-        if secret.strip().startswith("<"):
+        if not secret.strip() or secret.strip().startswith("<"):
             return match[0]
         whole = match[0]
         if secret == whole:
@@ -221,10 +224,14 @@ def mask(text: str, serials: Iterable[str] = ()) -> str:
     return Redactor(serials).text(text)
 
 
-def redacted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings with everything masked that comes from a phone or a computer: evidence, titles and file names."""
+def redacted(findings: Iterable[Finding], texts: Iterable[str] = ()) -> tuple[Finding, ...]:
+    """Return findings with everything masked that comes from a phone or a computer: evidence, titles and file names.
+
+    Serials that ``texts`` name are masked where the evidence does not name them as such.
+    """
     findings = tuple(findings)
     redactor = Redactor()
+    redactor.learn(texts)
     redactor.learn(one.text for finding in findings for one in finding.evidence)
     clean = redactor.text
     return tuple(

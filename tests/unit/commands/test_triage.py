@@ -42,6 +42,17 @@ def test_redact_masks_the_serial() -> None:
     assert "R58N12ABCDE" not in farm("-", "--json", "--redact", stdin=OFFLINE).output
 
 
+def test_redact_masks_what_another_file_calls_a_serial(tmp_path: Path) -> None:
+    (tmp_path / "devices.txt").write_text("List of devices attached\nR58N12ABCDE\tdevice\n")
+    (tmp_path / "push.txt").write_text(
+        "adb: error: failed to copy 'm' to '/data/local/tmp/R58N12ABCDE/m': remote write failed: "
+        "No space left on device\n"
+    )
+    told = farm("--redact", str(tmp_path / "push.txt"), str(tmp_path / "devices.txt")).output
+    assert "/data/local/tmp/<serial-1>/m" in told
+    assert "R58N12ABCDE" not in told
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [(b"hello\n", 0), (b"Load Cache file error.\n", 0), (b"Thermal Status: 3\n", 0), (b"Killed\n", 1)],

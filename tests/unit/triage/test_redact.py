@@ -198,6 +198,21 @@ def test_a_name_that_no_word_is_is_masked_where_it_stands_alone() -> None:
     assert redactor.names(text) == "hotspot <name-1>, <ssid-1>; a Toy 3 with internet"
 
 
+def test_a_name_ends_where_what_stands_behind_it_begins() -> None:
+    text = "[persist.sys.device_name]: [Ida's Pixel 8]\nvalue:Ida's Pixel 8 default:x\nBluetooth: Name: Ida's Pixel 8\n"
+    redactor = Redactor()
+    redactor.learn([text])
+    assert redactor.text(text) == (
+        "[persist.sys.device_name]: [<name-1>]\nvalue:<name-1> default:x\nBluetooth: Name: <name-1>\n"
+    )
+
+
+def test_json_in_a_string_of_json_stays_json() -> None:
+    inside = json.dumps({"account": "ida.m", "imei": 490154203237518, "x": 1})
+    masked = json.loads(Redactor().json(json.dumps({"detail": f"it said\n{inside}"})))
+    assert json.loads(masked["detail"].split("\n")[1]) == {"account": "<account-1>", "imei": "<number-1>", "x": 1}
+
+
 def test_a_private_key_is_masked_line_by_line() -> None:
     key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\nQ+/x==\n-----END RSA PRIVATE KEY-----\n"
     assert mask(f"a\n{key}b") == (
