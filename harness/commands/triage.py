@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import lzma
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -32,6 +34,10 @@ _MOST_MEMBERS = 200
 # What names phones stands at the begin, and more takes time.
 _BLOCKS_LEARNED = 8
 _MOST_MANIFEST_BYTES = 4 << 20
+# A broken or an encrypted member, a name that is no text, or a compression that Python does not know.
+_BROKEN_ZIP = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, UnicodeDecodeError, RuntimeError, NotImplementedError,
+)  # fmt: skip
 
 
 def triage_files(
@@ -58,9 +64,8 @@ def triage_files(
         findings = triage(sources, None, (judged_entries,), namer)
     except OSError as error:
         name = error.filename or "an input"
-        raise ConfigError(f"{name} cannot be read ({error.strerror})", remedy="check it") from None
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        # A broken or an encrypted member, or a compression that Python does not know.
+        raise ConfigError(f"{name} cannot be read ({error.strerror or error})", remedy="check it") from None
+    except _BROKEN_ZIP as error:
         raise ConfigError(f"a file in the zip cannot be read ({error})", remedy="unpack it, name its files") from None
     for library, build_id in unstripped.others.items() if unstripped is not None else ():
         tell(f"{library} in {symbols} is of another build than the log's (BuildId {build_id}): it names nothing")
