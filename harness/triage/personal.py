@@ -230,8 +230,8 @@ KINDS = (
     _kind("ip", rf"(?<![\w.-])(?:{_OCTET}\.){{3}}{_OCTET}(?!\w|\.\d)", (), is_ipv4, marks=((".", 3),)),
     _kind(
         "android-id",
-        r"(?:android[ _]?id|\bssaid)[\"'\]: =\[]{1,6}(?P<secret>[0-9a-f]{16})\b",
-        ("androidid", "android_id", "android id", "ssaid"),
+        r"(?:(?:android|\bdevice)[ _]?id|\bssaid)[\"'\]: =\[]{1,6}(?P<secret>[0-9a-f]{16})\b",
+        ("androidid", "android_id", "android id", "deviceid", "device_id", "device id", "ssaid"),
     ),
     *(
         _kind(name, _ROW.format(names=names, column=column, value=value), ("name:",))
@@ -336,6 +336,11 @@ KINDS = (
         "host",
         r"\b(?:hostname|computername|host_name)" + _SAID + _NOTHING + r"(?P<secret>[\w.-]{2,63})",
         ("hostname", "computername", "host_name"),
+    ),
+    _kind(
+        "host",
+        r"(?<![\w./-])(?P<secret>[a-z0-9][\w-]{1,62})\.(?:local|lan|localdomain|fritz\.box)\b(?![/-]|\.\w)",
+        (".local", ".lan", ".fritz.box"),
     ),
     _kind("host", r"\badb(?:\.exe)? -H (?P<secret>(?!localhost\b|127\.)[A-Za-z][\w.-]{1,63})", ("adb",)),
     # Apps' own folders, which Android names; everything else there may be called as its owner likes.

@@ -111,6 +111,8 @@ from harness.triage.triage import Source, triage
         ("  0A:1B:2C:3D:4E:5F [ DUAL ] Ida's Buds", "  <mac-1> [ DUAL ] <name-1>"),
         ("paired with Ida's Galaxy S23", "paired with <name-1>"),
         ("paired with Pixel 8 von Ida", "paired with <name-1>"),
+        ("found Idas-Pixel.local. and nas.fritz.box:445", "found <host-1>.local. and <host-2>.fritz.box:445"),
+        ("deviceId=0123456789abcdef", "deviceId=<android-id-1>"),
         ("HOSTNAME=idas-laptop USER=ida", "HOSTNAME=<host-1> USER=<user-1>"),
         (r"C:\Users\Ida Moser\AppData", r"C:\Users\<user-1>\AppData"),
         (
@@ -173,6 +175,7 @@ def test_it_is_masked(text: str, masked: str) -> None:
         "/data/app/~~AbCdEfGhIjKlMn==/com.example-0123456789abcdef==/base.apk!libMNN.so",
         'type=1400 audit(1700000000.123:456): avc: denied { execute } for path="/data/local/tmp/x" ino=12345',
         "uid=2000(shell) gid=2000(shell), user 0 running, latency=12.345 lat: 3.5 ms",
+        "/data/local/tmp/x.local/y, com.android.local.Foo, deviceId=0x1234, com.lan.App",
         "versionName=35.1.2.3 versionCode=12",
         "SSID: <unknown ssid>, id 550e8400-e29b-41d4-a716-446655440000",
     ],
