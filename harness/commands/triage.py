@@ -60,8 +60,7 @@ def triage_files(
     try:
         sources = [source for name in files for source in _sources(name)]
         unstripped = Symbols(symbols) if symbols is not None else None
-        namer = unstripped.name if unstripped is not None else _named_in(files)
-        findings = triage(sources, None, (judged_entries,), namer)
+        findings = triage(sources, None, (judged_entries,), _namer(files, unstripped))
     except OSError as error:
         name = error.filename or "an input"
         raise ConfigError(f"{name} cannot be read ({error.strerror or error})", remedy="check it") from None
@@ -125,12 +124,15 @@ def _bundle(path: Path) -> Contents | None:
         return contents_of(archive.read(MANIFEST))
 
 
-def _named_in(files: Sequence[str]) -> Callable[[Frame], str | None] | None:
-    """Return what names frames as they were named when a crash bundle was collected."""
+def _namer(files: Sequence[str], unstripped: Symbols | None) -> Callable[[Frame], str | None] | None:
+    """Return what names frames: the unstripped files, else as they were named when a crash bundle was collected."""
     paths = [Path(name) for name in files if name != "-"]
     bundles = [bundle for path in paths if zipfile.is_zipfile(path) and (bundle := _bundle(path)) is not None]
     functions = {frame: function for bundle in bundles for frame, function in bundle.functions.items()}
-    return Contents((), functions).name if functions else None
+    then = Contents((), functions).name
+    if unstripped is not None:
+        return lambda frame: unstripped.name(frame) or then(frame)
+    return then if functions else None
 
 
 def _open(path: Path, name: str) -> io.RawIOBase:

@@ -106,10 +106,12 @@ signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0
     with_bundle(folder, record, files, frames=[frame], transport="10.0.0.7:5555")
     done = farm(folder, record.cell_id[:9], "-o", tmp_path / "a.zip", "--redact")
     assert done.exit_code == 0, done.output
-    told = CliRunner().invoke(app, ["triage", str(tmp_path / "a.zip"), "--json"])
-    [finding] = json.loads(told.stdout)["findings"]
-    assert finding["evidence"][0]["source"] == "a.zip!evidence/tombstone_03.txt"
-    assert any("MNN::Session::resize+24" in one["text"] for one in finding["evidence"])
+    (tmp_path / "obj").mkdir()
+    for more in ([], ["--symbols", str(tmp_path / "obj")]):
+        told = CliRunner().invoke(app, ["triage", str(tmp_path / "a.zip"), "--json", *more])
+        [finding] = json.loads(told.stdout)["findings"]
+        assert finding["evidence"][0]["source"] == "a.zip!evidence/tombstone_03.txt"
+        assert any("MNN::Session::resize+24" in one["text"] for one in finding["evidence"])
 
 
 def test_redacted_it_names_nobody_and_says_what_was_masked(
