@@ -12,11 +12,13 @@ import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.core.kept import LEFT_OUT
 from harness.triage.readers.crash import Frame
-from harness.triage.redact import Redactor
+
+if TYPE_CHECKING:
+    from harness.triage.redact import Redactor  # its patterns take time and memory that few who make a parcel need
 
 SCHEMA = 1
 MANIFEST = "crash.json"
