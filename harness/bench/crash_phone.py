@@ -30,6 +30,9 @@ TOMBSTONE_NAME = "tombstone_"
 _TOMBSTONE = "file "
 # What `timeout` says of a program that it had to end, by its age.
 _KILLED = frozenset({124, 137, 143})
+# What toybox's `timeout` also says of a program that ended before it began to wait for it: then its words count.
+_MAY_BE_WELL = 127
+_COMPLAINT = re.compile(rb"(?:\S{0,200}/)?(?:sh|cat|ls|dmesg|logcat|timeout|toybox)(?:\[\d{1,4}\])?: ")
 # What is longer is no complaint but what a program told before it failed.
 _LINES_OF_AN_ERROR = 4
 _NOT_TOLD = "the phone's shell did not say"
@@ -41,8 +44,7 @@ SOURCES = {
     "meminfo": "/proc/meminfo at death",
 }
 # $1 is a word that no phone can guess. Old phones have neither `timeout` nor `tail`: there the deadline bounds. What a
-# pipe does not hand on, the exit code of its first program, is a line of its own at the end. Toybox's timeout says 127
-# of a program that ended before it began to wait for it; else 127 means that there is no such program.
+# pipe does not hand on, the exit code of its first program, is a line of its own at the end.
 _SCRIPT = f"""
 exec 2>&1
 mark=$1
@@ -53,10 +55,7 @@ timeout {_EACH_S} true 2>/dev/null && bound='timeout {_EACH_S}'
 last() {{ tail -c {_EACH_BYTES}; }}
 first() {{ head -c {_EACH_BYTES}; }}
 command -v tail >/dev/null 2>&1 || {{ last() {{ cat; }}; first() {{ cat; }}; }}
-told() {{
-  $bound "$@" || {{ code=$?; [ $code -eq 127 ] && [ -n "$bound" ] && command -v "$1" >/dev/null && return
-    echo; echo "$mark code $code"; }}
-}}
+told() {{ $bound "$@" || {{ code=$?; echo; echo "$mark code $code"; }}; }}
 begin meminfo; cat /proc/meminfo; end
 begin crash; told logcat -b crash -d -v threadtime | last; end
 begin tombstones; told ls -t {TOMBSTONES} | first; end
@@ -116,6 +115,8 @@ def sort_out(out: bytes, mark: str, why: str = "") -> PhoneSaid:
         name = title.removeprefix(_TOMBSTONE)
         text, code = _without_code(section.text, mark)
         code = section.code if code is None else code
+        if code == _MAY_BE_WELL and _COMPLAINT.match(text.lstrip()) is None:
+            code = 0
         if not code or (text.strip() and (code in _KILLED or text.count(b"\n") >= _LINES_OF_AN_ERROR)):
             texts[name] = text
             if code:

@@ -84,12 +84,17 @@ def test_a_timeout_that_says_127_of_a_program_that_is_there_is_not_believed(tmp_
     (tmp_path / "tombstone_03").write_text("pid: 9, tid: 9, name: x\n")
     (tmp_path / "timeout").write_text('#!/bin/sh\nshift; "$@"; [ "$1" = true ] || exit 127\n')
     (tmp_path / "timeout").chmod(0o755)
+    (tmp_path / "dmesg").write_text('#!/bin/sh\necho "dmesg: klogctl: Operation not permitted" >&2; exit 1\n')
+    (tmp_path / "dmesg").chmod(0o755)
     script = crash_phone._SCRIPT.replace(crash_phone.TOMBSTONES, str(tmp_path))
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run(["sh", "-c", script, "sh", MARK], capture_output=True, check=False, timeout=30, env=env)
     said = sort_out(done.stdout, MARK)
     assert said.texts["tombstone_03"] == b"pid: 9, tid: 9, name: x"
     assert "crash" in said.missing, "there is no logcat on this computer"
+    assert said.missing["dmesg"] == "dmesg: klogctl: Operation not permitted"
+    nothing = sort_out(section("tombstones", f"ls: /x: Permission denied\n\n{MARK} code 127\n").encode(), MARK)
+    assert nothing.missing["tombstones"] == "ls: /x: Permission denied"
 
 
 @settings(max_examples=80, deadline=None)
