@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from harness.adb.shell import AdbConversation, AdbShellStream, shell_service
 from harness.adb.sync import SyncSession
 from harness.core.deadline import Deadline
 from harness.core.errors import AdbFailedError, PhoneError
+from harness.core.kept import Kept
 from harness.core.log import phone_logger
 from harness.core.provider import NAMED, Endpoint
 from harness.core.transport import ABSENT, STDOUT, Arrived, Progress, PushItem, ShellResult
@@ -63,14 +65,16 @@ class AdbTransport:
                 remedy="use a phone with Android 7 or later",
             )
 
-    def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
+    def shell(
+        self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"", most: int | None = None
+    ) -> ShellResult:
         """Run a command and wait for it; see the protocol."""
-        out: tuple[list[bytes], list[bytes]] = ([], [])
+        out, errors = Kept(sys.maxsize if most is None else most), list[bytes]()
         with self._stream(argv, deadline, stdin) as stream:
             for fd, chunk in stream:
-                out[0 if fd == STDOUT else 1].append(chunk)
+                (out.add if fd == STDOUT else errors.append)(chunk)
         assert stream.exit_code is not None  # noqa: S101  the iteration ends with it or raises
-        return ShellResult(stream.exit_code, b"".join(out[0]), b"".join(out[1]))
+        return ShellResult(stream.exit_code, out.whole(), b"".join(errors))
 
     @contextmanager
     def stream(

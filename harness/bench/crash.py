@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,7 +128,7 @@ class Namer:
     def _symbols(self) -> Symbols:
         from harness.triage.symbols import Symbols  # its ELF reader takes memory that few workers ever need
 
-        return Symbols(self._folder)
+        return Symbols(self._folder, lines=False)
 
     def __call__(self, frame: Frame) -> str | None:
         """Return the function of a frame, ``None`` when no file of that build is there."""
@@ -218,7 +218,8 @@ class Crash:
         yield _cut("logcat.log", self._phone_log, "the phone's log since just before the run", _LOG_BYTES)
         for name, text in self._said.texts.items():
             file = _name_of(name)
-            yield _cut(file, text, SOURCES.get(name, f"/data/tombstones/{name}"), _OTHER_BYTES)
+            member = _cut(file, text, SOURCES.get(name, f"/data/tombstones/{name}"), _OTHER_BYTES)
+            yield replace(member, cut=member.cut or self._said.cut.get(name, ""))
         if self._evidence is not None:
             yield Member("memory.csv", memory_table(self._evidence.run), "the run's samples, in bytes", ours=True)
 

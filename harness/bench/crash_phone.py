@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.bench.gather import split_sections
 from harness.core.deadline import Deadline
@@ -28,6 +28,13 @@ _MOST_TOMBSTONES = 3
 TOMBSTONE_NAME = "tombstone_"
 # Before the name of a file that was read.
 _TOMBSTONE = "file "
+# What `timeout` says of a program that it had to end, by its age.
+_KILLED = frozenset({124, 137, 143})
+# What toybox's `timeout` also says of a program that ended before it began to wait for it: then its words count.
+_MAY_BE_WELL = 127
+_COMPLAINT = re.compile(rb"(?:\S{0,200}/)?(?:sh|cat|ls|dmesg|logcat|timeout|toybox)(?:\[\d{1,4}\])?: ")
+# What is longer is no complaint but what a program told before it failed.
+_LINES_OF_AN_ERROR = 4
 _NOT_TOLD = "the phone's shell did not say"
 #: What is asked for, and how people call it.
 SOURCES = {
@@ -61,10 +68,14 @@ begin dmesg; told dmesg | last; end
 
 @dataclass(frozen=True)
 class PhoneSaid:
-    """What came, by the names of :data:`SOURCES` and the names of tombstones, and why the rest did not."""
+    """What came, by the names of :data:`SOURCES` and the names of tombstones, and why the rest did not.
+
+    ``cut`` says what is missing of a text that is there.
+    """
 
     texts: Mapping[str, bytes]
     missing: Mapping[str, str]
+    cut: Mapping[str, str] = field(default_factory=dict)
 
 
 NOTHING_ASKED = PhoneSaid({}, dict.fromkeys(SOURCES, "this is no Android phone"))
@@ -99,19 +110,29 @@ def sort_out(out: bytes, mark: str, why: str = "") -> PhoneSaid:
     """Return the sources in what the phone printed; ``why`` it ended early, if it did."""
     texts: dict[str, bytes] = {}
     missing: dict[str, str] = {}
-    for name, section in split_sections(out, mark).items():
+    cut: dict[str, str] = {}
+    for title, section in split_sections(out, mark).items():
+        name = title.removeprefix(_TOMBSTONE)
         text, code = _without_code(section.text, mark)
-        if code is None and not section.code:
-            texts[name.removeprefix(_TOMBSTONE)] = text
+        code = section.code if code is None else code
+        if code == _MAY_BE_WELL and _COMPLAINT.match(text.lstrip()) is None:
+            code = 0
+        if not code or (text.strip() and (code in _KILLED or text.count(b"\n") >= _LINES_OF_AN_ERROR)):
+            texts[name] = text
+            if code:
+                cut[name] = f"the rest: {_why(b'', code)}"
+            elif len(section.text) >= _EACH_BYTES - 1:  # without a line break at its end
+                part = "end" if title.startswith(_TOMBSTONE) else "begin"
+                cut[name] = f"its {part}: {_EACH_BYTES >> 10} KiB were asked for"
         else:
-            missing[name.removeprefix(_TOMBSTONE)] = _why(text, code if code is not None else section.code)
+            missing[name] = _why(text, code)
     listed = texts.pop("tombstones", None)
     if listed is not None and not any(name.startswith(TOMBSTONE_NAME) for name in (*texts, *missing)):
         missing["tombstones"] = "there is none"
     for name in SOURCES:
         if name not in texts and name not in missing and (name != "tombstones" or listed is None):
             missing[name] = why or _NOT_TOLD
-    return PhoneSaid(texts, missing)
+    return PhoneSaid(texts, missing, cut)
 
 
 def _without_code(text: bytes, mark: str) -> tuple[bytes, int | None]:
@@ -123,7 +144,7 @@ def _without_code(text: bytes, mark: str) -> tuple[bytes, int | None]:
 
 def _why(text: bytes, code: int) -> str:
     said = text.decode("utf-8", "replace").strip()
-    if code in (124, 137, 143):
+    if code in _KILLED:
         return f"it took longer than {_EACH_S} s"
     first = said.splitlines()[0].strip()[:160] if said else ""
     return first or f"it ended with exit code {code} and said nothing"

@@ -13,13 +13,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from harness.core.deadline import Deadline
-from harness.core.errors import PhoneError
+from harness.core.errors import DeadlineError, PhoneError
+from harness.core.kept import LEFT_OUT
 from harness.core.log import phone_logger
 from harness.core.transport import Transport
 
 READ_S = 20.0
 NOT_READ = "the phone's log was not read"
 _LAST_LINES = "3000"
+# Buffers of phones hold less, unless somebody enlarged them all.
+MOST_BYTES = 24 << 20
 MARK_TAG = "mnn-farm"
 # Others may write between our own line and the look at it.
 _TAIL = "8"
@@ -87,6 +90,7 @@ class LogReader:
         self._signed = False
         self._word = ""
         self._shows_ours = False
+        self._took_too_long = False
 
     def begin(self) -> None:
         """Write a line of ours into the log, from which :meth:`read` reads on; else remember the newest line."""
@@ -123,6 +127,7 @@ class LogReader:
     def read(self, *, sign: bool = False) -> PhoneLog:
         """Return the log since :meth:`begin`; with ``sign`` a line of ours is written first, to show the run's end."""
         stamp = _stamp_of(self._mark) if self._mark else None
+        self._took_too_long = False
         end = f"end {self._word}" if sign and self._signed else None
         said = self._ask("-t", stamp.decode(), sign=end) if stamp is not None else None
         if said is not None:
@@ -136,7 +141,11 @@ class LogReader:
         self._mark = next((line for line in said.splitlines() if self._signed and self._is_mark(line)), self._mark)
         lines, rolled = since(said, self._mark)
         gap = ""
-        if rolled:
+        if self._took_too_long:
+            gap = f"the phone's log was not read whole within {READ_S:g} s"
+        elif LEFT_OUT in said:
+            gap = f"the phone's log had more than {MOST_BYTES >> 20} MiB, and its middle was left out"
+        elif rolled:
             gap = "the phone's log was full and had lost the run's begin"
         elif (self._sdk or _LMKD_SINCE_SDK) < _LMKD_SINCE_SDK and b"beginning of kernel" not in said:
             gap = "before Android 9 the kernel's log tells it, which this phone does not show"
@@ -152,11 +161,12 @@ class LogReader:
         try:
             for buffers in dict.fromkeys((self._buffers, ())):
                 argv = _signed(["logcat", "-d", "-v", "threadtime", *buffers, *how], sign)
-                result = self._transport.shell(argv, deadline=deadline)
+                result = self._transport.shell(argv, deadline=deadline, most=MOST_BYTES)
                 if result.exit_code == 0:
                     self._buffers = buffers
                     return result.stdout
         except PhoneError as error:
+            self._took_too_long = isinstance(error, DeadlineError)
             phone_logger(__name__, self._transport.name).warning("the phone's log could not be read: %s", error)
         return None
 

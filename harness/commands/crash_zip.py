@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,7 @@ def _collected(run_dir: Path, record: CellRecord) -> tuple[dict[str, Any], list[
         document = json.loads((folder / FOLDER / MANIFEST).read_bytes()) if folder is not None else {}
     except (OSError, ValueError, RecursionError):
         document = {}
+    document = document if isinstance(document, dict) else {}
     head = {key: value for key, value in document.items() if key not in ("schema", "files", "missing")}
     members = []
     missing = [Missing(str(one.get("what")), str(one.get("why"))) for one in _dicts(document.get("missing"))]
@@ -172,6 +174,11 @@ def _redactor(info: RunInfo, record: CellRecord, head: dict[str, Any]) -> Redact
     # A name that is the model's is nobody's.
     redactor.know("phone", (phone.name for phone in phones if phone.name != phone.model))
     redactor.know("phone-id", (phone.id for phone in phones))
+    # Phones that were asked for and took no part.
+    redactor.learn([" ".join(info.command)])
+    # Leases tell by whom they are held. A name that is a word would be masked in what the log says.
+    if not platform.node().isalpha():
+        redactor.know("host", [platform.node()])
     return redactor
 
 
@@ -231,7 +238,8 @@ def _findings(record: CellRecord) -> list[str]:
 
 def _evidence(record: CellRecord, head: dict[str, Any]) -> list[str]:
     found = known_cause(record) or next(iter(deciding(record)), None)
-    deaths = [str(line) for line in head.get("deaths") or () if isinstance(line, str)][-_SHOWN:]
+    told = head.get("deaths")
+    deaths = [line for line in (told if isinstance(told, list) else ()) if isinstance(line, str)][-_SHOWN:]
     shown = [*(found.evidence.split("\n") if found is not None and found.evidence else ()), *deaths]
     return ["## Evidence", "", *_fenced("\n".join(dict.fromkeys(shown)))] if shown else []
 

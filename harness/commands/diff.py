@@ -109,12 +109,12 @@ def _table(differences: tuple[Difference, ...], explained: bool) -> Table:
 
 def _unknown(unknown: tuple[Unknown, ...], everything: bool) -> list[str]:
     named = [one for one in unknown if everything or one.told or one.weight >= _WORTH_NAMING]
-    lines = []
+    alike: dict[str, list[str]] = {}
     for one in named:
         whys = [f"{letter}: {why}" for letter, why in (("A", one.why_a), ("B", one.why_b)) if why is not None]
-        if one.why_a == one.why_b:
-            whys = [f"both: {one.why_a}"]
-        lines.append(printable(f"not compared: {one.name} ({'; '.join(whys)})"))
+        why = f"both: {one.why_a}" if one.why_a == one.why_b else "; ".join(whys)
+        alike.setdefault(why, []).append(one.name)
+    lines = [printable(f"not compared: {', '.join(names)} ({why})") for why, names in alike.items()]
     if len(named) < len(unknown):
         lines.append(f"not compared: {len(unknown) - len(named)} more (--all shows them)")
     return lines

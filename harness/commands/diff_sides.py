@@ -158,5 +158,5 @@ def _asked(word: str, adb: str | None) -> Side:
             facts = gather_facts(transport, probe, Deadline(READ_S, "reading the phone's facts", transport.name))
     except ConfigError as error:
         said = error.message.removeprefix(f"--device {word}: ")
-        raise ConfigError(f"{word} is no file, and as a phone: {said}", remedy=error.remedy) from None
+        raise ConfigError(f"{word} is no run and no file, and as a phone: {said}", remedy=error.remedy) from None
     return of_facts(endpoint.name, {"tier": tier_of(facts, load_tier_rules()), **facts.as_dict()})

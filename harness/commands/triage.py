@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import lzma
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
-from harness.commands.output import Json, print_json, say
+from harness.commands.output import Json, print_json, say, tell
 from harness.commands.triage_judge import judged_entries
 from harness.core.errors import ConfigError
 from harness.triage.entry import printable
@@ -20,6 +23,7 @@ from harness.triage.finding import Finding, worst
 from harness.triage.parcel import MANIFEST, Contents, contents_of
 from harness.triage.readers.crash import Frame
 from harness.triage.redact import redacted
+from harness.triage.scan import blocks
 from harness.triage.symbols import Symbols
 from harness.triage.triage import Source, triage
 
@@ -27,7 +31,13 @@ _NAME = "stdin"
 # In a bugreport or a crash bundle; what else is in there is no text of a failure.
 _TEXTS = (".txt", ".log", ".jsonl", ".stderr", ".stdout")
 _MOST_MEMBERS = 200
+# What names phones stands at the begin, and more takes time.
+_BLOCKS_LEARNED = 8
 _MOST_MANIFEST_BYTES = 4 << 20
+# A broken or an encrypted member, a name that is no text, or a compression that Python does not know.
+_BROKEN_ZIP = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, UnicodeDecodeError, RuntimeError, NotImplementedError,
+)  # fmt: skip
 
 
 def triage_files(
@@ -40,7 +50,7 @@ def triage_files(
         typer.Option("--symbols", exists=True, file_okay=False, help="Folder with the build's unstripped files."),
     ] = None,
     redact: Annotated[
-        bool, typer.Option("--redact", help="Mask serials, accounts, IP and MAC addresses and Android ids.")
+        bool, typer.Option("--redact", help="Mask serials, accounts, names, addresses, numbers and secrets.")
     ] = False,
 ) -> None:
     """Say what logs show: what broke, whose fault it is, the lines that prove it, and what to do. No phone needed.
@@ -49,16 +59,17 @@ def triage_files(
     """
     try:
         sources = [source for name in files for source in _sources(name)]
-        namer = Symbols(symbols).name if symbols is not None else _named_in(files)
-        findings = triage(sources, None, (judged_entries,), namer)
+        unstripped = Symbols(symbols) if symbols is not None else None
+        findings = triage(sources, None, (judged_entries,), _namer(files, unstripped))
     except OSError as error:
         name = error.filename or "an input"
-        raise ConfigError(f"{name} cannot be read ({error.strerror})", remedy="check it") from None
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        # A broken or an encrypted member, or a compression that Python does not know.
+        raise ConfigError(f"{name} cannot be read ({error.strerror or error})", remedy="check it") from None
+    except _BROKEN_ZIP as error:
         raise ConfigError(f"a file in the zip cannot be read ({error})", remedy="unpack it, name its files") from None
+    for library, build_id in unstripped.others.items() if unstripped is not None else ():
+        tell(f"{library} in {symbols} is of another build than the log's (BuildId {build_id}): it names nothing")
     if redact:
-        findings = redacted(findings)
+        findings = redacted(findings, _begins(sources))
     if as_json:
         print_json({"findings": [finding.as_json() for finding in findings]})
     else:
@@ -113,17 +124,28 @@ def _bundle(path: Path) -> Contents | None:
         return contents_of(archive.read(MANIFEST))
 
 
-def _named_in(files: Sequence[str]) -> Callable[[Frame], str | None] | None:
-    """Return what names frames as they were named when a crash bundle was collected."""
+def _namer(files: Sequence[str], unstripped: Symbols | None) -> Callable[[Frame], str | None] | None:
+    """Return what names frames: the unstripped files, else as they were named when a crash bundle was collected."""
     paths = [Path(name) for name in files if name != "-"]
     bundles = [bundle for path in paths if zipfile.is_zipfile(path) and (bundle := _bundle(path)) is not None]
     functions = {frame: function for bundle in bundles for frame, function in bundle.functions.items()}
-    return Contents((), functions).name if functions else None
+    then = Contents((), functions).name
+    if unstripped is not None:
+        return lambda frame: unstripped.name(frame) or then(frame)
+    return then if functions else None
 
 
 def _open(path: Path, name: str) -> io.RawIOBase:
     archive = zipfile.ZipFile(path)
     return archive.open(name)  # type: ignore[return-value]
+
+
+def _begins(sources: Sequence[Source]) -> Iterator[str]:
+    """Yield what files begin with, where serials are told; standard input was read already."""
+    for source in sources:
+        if source.name != _NAME:
+            with source.open() as stream:
+                yield from (block.decode("utf-8", "replace") for block in islice(blocks(stream), _BLOCKS_LEARNED))
 
 
 def _print(findings: tuple[Finding, ...]) -> None:

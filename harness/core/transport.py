@@ -111,8 +111,13 @@ class Transport(Protocol):
         """The adb server's ``(host:port, version)``; ``None`` when adb is not involved."""
         ...
 
-    def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
-        """Run a command and wait for it. A non-zero exit code is a result, not an error."""
+    def shell(
+        self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"", most: int | None = None
+    ) -> ShellResult:
+        """Run a command and wait for it. A non-zero exit code is a result, not an error.
+
+        Of a stdout that is longer than ``most`` bytes only begin and end are kept (:mod:`harness.core.kept`).
+        """
         ...
 
     def stream(

@@ -9,6 +9,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import IO
 
 from harness.core.deadline import Deadline
 from harness.core.errors import AdbFailedError, DeadlineError, TransferError
+from harness.core.kept import Kept
 from harness.core.lines import LineBuffer
 from harness.core.transport import STDERR, STDOUT, USABLE, Arrived, Progress, PushItem, ShellResult
 
@@ -147,7 +149,9 @@ class HostTransport:
         """``None``: adb is not involved."""
         return None
 
-    def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
+    def shell(
+        self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"", most: int | None = None
+    ) -> ShellResult:
         """Run a command and wait for it; see the protocol."""
         with self._child(argv, subprocess.PIPE if stdin else subprocess.DEVNULL) as child:
             if isinstance(child, ShellResult):
@@ -157,7 +161,9 @@ class HostTransport:
             except subprocess.TimeoutExpired:
                 raise DeadlineError(self.name, deadline.what, deadline.seconds) from None
         code = child.returncode
-        return ShellResult(code if code >= 0 else 128 - code, out, err)
+        kept = Kept(sys.maxsize if most is None else most)
+        kept.add(out)
+        return ShellResult(code if code >= 0 else 128 - code, kept.whole(), err)
 
     @contextmanager
     def stream(self, argv: Sequence[str], *, deadline: Deadline, idle_s: float | None = None) -> Iterator[HostStream]:

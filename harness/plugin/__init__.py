@@ -340,7 +340,9 @@ def pytest_runtest_makereport(
 
     report = yield
     if call.excinfo is not None and isinstance(call.excinfo.value, CellFailure):
-        report.longrepr = as_report(call.excinfo.value, item)
+        worker = item.config.stash.get(_WORKER, None)
+        run_dir = worker.run.context.run_dir if worker is not None else None
+        report.longrepr = as_report(call.excinfo.value, item, run_dir)
         report.sections.clear()  # the log is in the run folder; below every failed cell it only hides the cause
     return report
 

@@ -148,7 +148,7 @@ class Controller:
             return
         records = [record for record in self.run.folder.records_of(bound.cell_id) if record.turn == bound.turn]
         if len(records) > self._attempts_before[bound.turn]:
-            tell_outcome(report, records[-1], self._missed(records[-1]))
+            tell_outcome(report, records[-1], self._missed(records[-1]), self.run.folder.path)
             return
         session = PhoneSession(phone, self.run.context, teller(phone.name))
         died = _how_it_died(report.node)
@@ -158,7 +158,7 @@ class Controller:
             reason=Reason.HARNESS_ERROR,
         )
         try:
-            tell_outcome(report, session.record_failure(bound.cell, error, begun=True))
+            tell_outcome(report, session.record_failure(bound.cell, error, begun=True), (), self.run.folder.path)
         except FarmError as unwritten:
             report.longrepr = str(unwritten)
             self._problems.append(str(unwritten))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pytest
 from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebackNative
@@ -17,6 +19,9 @@ from harness.report.slo import Missed
 from harness.report.text import one_line
 from harness.store.schema import CellRecord
 
+# What a failure is raised with does not know in which run it is; whoever reports it does.
+_RUN = "mnn-farm crash RUN "
+
 
 class CellFailure(Exception):  # noqa: N818  an outcome, not an error of ours
     """Raised to make pytest fail a cell: one line, and the text below it."""
@@ -27,11 +32,16 @@ class CellFailure(Exception):  # noqa: N818  an outcome, not an error of ours
         self.text = text
 
 
-def as_report(failure: CellFailure, item: pytest.Item) -> ReprExceptionInfo:
+def as_report(failure: CellFailure, item: pytest.Item, run_dir: Path | None = None) -> ReprExceptionInfo:
     """Return the failure in the form that pytest prints, sends between processes and puts into its short summary."""
     path, line, _ = item.location
     place = ReprFileLocation(path, (line or 0) + 1, failure.short)
-    return ReprExceptionInfo(ReprTracebackNative([f"{failure.text}\n"]), place)
+    return ReprExceptionInfo(ReprTracebackNative([f"{in_run(failure.text, run_dir)}\n"]), place)
+
+
+def in_run(text: str, run_dir: Path | None) -> str:
+    """Return a failure's text with the command that packs its bug report as it is to be pasted."""
+    return text if run_dir is None else text.replace(_RUN, f"mnn-farm crash {shlex.quote(str(run_dir))} ")
 
 
 def outcome_of(record: CellRecord) -> Outcome:
@@ -67,7 +77,7 @@ def long_message(record: CellRecord) -> str:
     if record.raw is not None:
         lines.append(f"  raw:      {record.raw} in the run folder")
         if record.fault is Fault.PRODUCT:
-            lines.append(f"  bundle:   mnn-farm crash RUN {record.cell_id[:12]} --redact")
+            lines.append(f"  bundle:   {_RUN}{record.cell_id[:12]} --redact")
     return "\n".join(lines)
 
 
@@ -89,13 +99,15 @@ def slo_failure(record: CellRecord, missed: Sequence[Missed]) -> CellFailure:
     return CellFailure(short, "\n".join(lines))
 
 
-def tell_outcome(report: pytest.TestReport, record: CellRecord, missed: Sequence[Missed] = ()) -> None:
+def tell_outcome(
+    report: pytest.TestReport, record: CellRecord, missed: Sequence[Missed] = (), run_dir: Path | None = None
+) -> None:
     """Make a report that a dead worker could not send say what its cell's record says."""
     passed = outcome_of(record) is Outcome.PASSED
     report.when = "call" if passed else "setup"
     report.outcome = "passed" if passed and not missed else "failed"
     told = slo_failure(record, missed).text if missed else long_message(record)
-    report.longrepr = None if passed and not missed else told
+    report.longrepr = None if passed and not missed else in_run(told, run_dir)
 
 
 def regression_failure(record: CellRecord, reason: str, words: str) -> CellFailure:

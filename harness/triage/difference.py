@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TypeGuard
+from typing import Literal, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from harness.core.errors import ConfigError
 from harness.core.reasons import Reason
@@ -34,6 +34,8 @@ class Ranking(BaseModel):
         title: what it is, for people.
         why: why it matters for language models in MNN.
         explains: kinds of failure: codes of :class:`~harness.core.reasons.Reason`, or ``slow``.
+        usual: those of them of which it is the usual explanation: there it comes before heavier ones.
+        worse: which side it speaks against, where that is known: the one that has ``less`` or ``more`` of it.
         weight: how often such a difference explains such a failure, 1 to 100.
         source: where this is known from.
         backends: where both sides are cells and neither asks for one of these, it cannot matter; empty: always.
@@ -48,6 +50,8 @@ class Ranking(BaseModel):
     title: str = Field(min_length=1)
     why: str = Field(min_length=1)
     explains: tuple[str, ...] = ()
+    usual: tuple[str, ...] = ()
+    worse: Literal["less", "more"] | None = None
     weight: int = Field(ge=1, le=100)
     source: tuple[str, ...] = Field(min_length=1)
     backends: tuple[str, ...] = ()
@@ -62,6 +66,12 @@ class Ranking(BaseModel):
             raise ValueError(f"{sorted(unknown)} is no reason of a record")
         return kinds
 
+    @model_validator(mode="after")
+    def _usual_is_explained(self) -> Ranking:
+        if unknown := set(self.usual) - set(self.explains):
+            raise ValueError(f"{sorted(unknown)} is usual and not explained")
+        return self
+
     def fits(self, name: str) -> bool:
         """Return whether this ranking is about the field ``name``."""
         return any(fnmatchcase(name, pattern) for pattern in self.fields)
@@ -70,6 +80,13 @@ class Ranking(BaseModel):
         """Return whether it can matter for what ``a`` and ``b`` ran."""
         asked = {a.told("config.backend"), b.told("config.backend")}
         return not self.backends or None in asked or not asked.isdisjoint(self.backends)
+
+    def speaks_against(self, good: Value, bad: Value) -> bool:
+        """Return whether it can be the worse side that has ``bad``."""
+        if self.worse is None:
+            return True
+        amounts = _amount(good), _amount(bad)
+        return amounts[0] <= amounts[1] if self.worse == "more" else amounts[0] >= amounts[1]
 
     def same(self, a: Value, b: Value) -> bool:
         """Return whether two values are the same for all that matters."""
@@ -84,7 +101,8 @@ class Ranking(BaseModel):
 class Difference:
     """A field that differs.
 
-    ``told`` says that it explains the failure at hand, ``concerns`` that it can matter for what ran at all.
+    ``told`` says that it explains the failure at hand, ``usual`` that it usually does, ``concerns`` that it can matter
+    for what ran at all.
     """
 
     name: str
@@ -93,6 +111,7 @@ class Difference:
     ranking: Ranking
     told: bool = False
     concerns: bool = True
+    usual: bool = False
 
     @property
     def matters(self) -> bool:
@@ -129,9 +148,10 @@ class Comparison:
 
 
 def compare(a: Side, b: Side, rankings: Sequence[Ranking] | None = None) -> Comparison:
-    """Compare two sides: what explains the failure at hand comes first, then by weight, then by name."""
+    """Compare two sides: what usually explains the failure at hand comes first, then what may, then by weight."""
     known = shipped_rankings() if rankings is None else rankings
     kinds = kinds_of(a, b)
+    bad = worse_of(a, b)
     differences, unknown, same = list[Difference](), list[Unknown](), 0
     for name in a.fields | b.fields:
         ranking = next((one for one in known if one.fits(name)), None)
@@ -146,8 +166,11 @@ def compare(a: Side, b: Side, rankings: Sequence[Ranking] | None = None) -> Comp
         elif ranking.same(left, right):
             same += 1
         else:
-            differences.append(Difference(name, left, right, ranking, told, concerns))
-    differences.sort(key=lambda one: (not one.told, not one.concerns, -one.ranking.weight, one.name))
+            if bad is not None:
+                told = told and ranking.speaks_against(*((left, right) if bad is b else (right, left)))
+            usual = told and not kinds.isdisjoint(ranking.usual)
+            differences.append(Difference(name, left, right, ranking, told, concerns, usual))
+    differences.sort(key=lambda one: (not one.told, not one.usual, not one.concerns, -one.ranking.weight, one.name))
     unknown.sort(key=lambda one: (not one.told, -one.weight, one.name))
     return Comparison(a, b, kinds, tuple(differences), same, tuple(unknown))
 
@@ -159,6 +182,22 @@ def kinds_of(a: Side, b: Side) -> frozenset[str]:
     ratios = [ratio_of(a, b, name) for name in ("decode_tps", "prefill_tps")]
     slow = any(ratio is not None and not SLOW_RATIO <= ratio <= 1 / SLOW_RATIO for ratio in ratios)
     return frozenset({SLOW}) if slow else frozenset()
+
+
+def worse_of(a: Side, b: Side) -> Side | None:
+    """Return the side that failed where the other did not, or that is slow beside it; ``None`` where none is."""
+    if (a.reason is None) != (b.reason is None):
+        return b if a.reason is None else a
+    if a.reason is not None:
+        return None
+    ratios = [ratio for name in ("decode_tps", "prefill_tps") if (ratio := ratio_of(a, b, name)) is not None]
+    slow, fast = any(ratio < SLOW_RATIO for ratio in ratios), any(ratio > 1 / SLOW_RATIO for ratio in ratios)
+    return None if slow == fast else b if slow else a
+
+
+def _amount(value: Value) -> float:
+    """Return how much a value is: of a text only whether there is one."""
+    return float(value) if isinstance(value, int | float) else float(bool(value))
 
 
 def ratio_of(a: Side, b: Side, name: str) -> float | None:

@@ -12,10 +12,13 @@ import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from harness.core.kept import LEFT_OUT
 from harness.triage.readers.crash import Frame
-from harness.triage.redact import Redactor
+
+if TYPE_CHECKING:
+    from harness.triage.redact import Redactor  # its patterns take time and memory that few who make a parcel need
 
 SCHEMA = 1
 MANIFEST = "crash.json"
@@ -76,11 +79,10 @@ def bounded(data: bytes, limit: int) -> tuple[bytes, str]:
     """
     if len(data) <= limit:
         return data, ""
-    mark = b"\n[mnn-farm left out what stood here]\n"
-    head = max(0, limit // 4 - len(mark))
-    tail = max(0, limit - head - len(mark))
+    head = max(0, limit // 4 - len(LEFT_OUT))
+    tail = max(0, limit - head - len(LEFT_OUT))
     left = len(data) - head - tail
-    return (data[:head] + mark + data[len(data) - tail :])[:limit], f"{left} of {len(data)} bytes in its middle"
+    return (data[:head] + LEFT_OUT + data[len(data) - tail :])[:limit], f"{left} of {len(data)} bytes in its middle"
 
 
 def within(members: Iterable[Member], limit: int) -> tuple[list[Member], list[Missing]]:
@@ -136,10 +138,7 @@ def redact_members(members: Iterable[Member], redactor: Redactor) -> list[Member
 
 
 def _redacted(member: Member, redactor: Redactor) -> Member:
-    if member.ours:
-        data = redactor.names(member.data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-    else:
-        data = redactor.member(member.name, member.data)
+    data = redactor.member(member.name, member.data, ours=member.ours)
     name = redactor.text(member.name).replace("<", "").replace(">", "")  # which Windows takes in no name
     return replace(member, name=safe_path(name), data=data)
 

@@ -5,7 +5,6 @@ Facts come from a phone, from ``run.json`` or from a file of somebody else's, so
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +32,8 @@ _NESTED = {
 }
 # Where ``mnn-farm devices --json`` has its own names.
 _SHOWN = {"free_bytes": "storage_free_bytes", "battery_pct": "battery.level_pct", "battery_c": "battery.temp_c"}
+# No phone has so much of anything.
+_NO_AMOUNT = 1 << 63
 _MISSING: Mapping[str, Value] = {FEATURE: False, ENGINE: "the engine's default"}
 
 
@@ -182,7 +183,7 @@ def _outcomes(record: CellRecord) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Value | None:
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, int | float) and not abs(value) < _NO_AMOUNT:  # nor is what is no number at all
         return None
     if isinstance(value, bool | int | float | str):
         return value

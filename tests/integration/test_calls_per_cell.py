@@ -35,9 +35,11 @@ class Counting(AdbTransport):
         super().__init__(endpoint)
         self.commands: list[list[str]] = []
 
-    def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
+    def shell(
+        self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"", most: int | None = None
+    ) -> ShellResult:
         self.commands.append(list(argv))
-        return super().shell(argv, deadline=deadline, stdin=stdin)
+        return super().shell(argv, deadline=deadline, stdin=stdin, most=most)
 
     def stream(
         self, argv: Sequence[str], *, deadline: Deadline, idle_s: float | None = None

@@ -81,10 +81,12 @@ class Interrupted:
         self._happens = happens
         self.name, self.serial, self.base_dir = phone.transport.name, phone.transport.serial, phone.transport.base_dir
 
-    def shell(self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"") -> ShellResult:
+    def shell(
+        self, argv: Sequence[str], *, deadline: Deadline, stdin: bytes = b"", most: int | None = None
+    ) -> ShellResult:
         if " ".join(argv).startswith(self._command):
             self._happens()
-        return self._transport.shell(argv, deadline=deadline, stdin=stdin)
+        return self._transport.shell(argv, deadline=deadline, stdin=stdin, most=most)
 
 
 @pytest.fixture(scope="module")

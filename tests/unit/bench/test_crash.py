@@ -186,6 +186,12 @@ def test_frames_are_named_by_the_unstripped_files_in_the_bundles_folder(
     assert written(account)[2]["frames"] == [frame]
 
 
+def test_what_the_phone_did_not_tell_to_the_end_is_said_of_that_file(crashed: Make) -> None:
+    _, account = crashed(PhoneSaid({"dmesg": b"[ 1.0] x"}, {}, {"dmesg": "the rest: it took longer than 4 s"}))
+    _, _, told = written(account)
+    assert {one["name"]: one["cut"] for one in told["files"]}["dmesg.log"] == "the rest: it took longer than 4 s"
+
+
 def test_hostile_names_and_bytes_of_a_phone_stay_in_the_folder(crashed: Make) -> None:
     texts = {"tombstone_../../../evil": b"\xff\x00pid: 7, tid: 7, name: x\n", "meminfo": b"\xff"}
     _, account = crashed(PhoneSaid(texts, {"\udcff": "\udcff"}))

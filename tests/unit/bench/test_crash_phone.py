@@ -63,6 +63,40 @@ def test_a_folder_without_tombstones_and_a_source_that_hung_are_told_apart() -> 
     }
 
 
+def test_what_a_source_told_before_it_was_ended_or_failed_is_kept_and_the_rest_is_named() -> None:
+    told = (
+        section("crash", f"line 1\nline 2\n\n{MARK} code 124\n")
+        + section("dmesg", f"a\nb\nc\nd\ne\n\n{MARK} code 1\n")
+        + section("file tombstone_01", "x" * (256 << 10))
+        + section("file tombstone_02", "short")
+    )
+    said = sort_out(told.encode(), MARK)
+    assert said.texts["crash"] == b"line 1\nline 2"
+    assert said.texts["dmesg"] == b"a\nb\nc\nd\ne"
+    assert dict(said.cut) == {
+        "crash": "the rest: it took longer than 4 s",
+        "dmesg": "the rest: it ended with exit code 1 and said nothing",
+        "tombstone_01": "its end: 256 KiB were asked for",
+    }
+
+
+def test_a_timeout_that_says_127_of_a_program_that_is_there_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "tombstone_03").write_text("pid: 9, tid: 9, name: x\n")
+    (tmp_path / "timeout").write_text('#!/bin/sh\nshift; "$@"; [ "$1" = true ] || exit 127\n')
+    (tmp_path / "timeout").chmod(0o755)
+    (tmp_path / "dmesg").write_text('#!/bin/sh\necho "dmesg: klogctl: Operation not permitted" >&2; exit 1\n')
+    (tmp_path / "dmesg").chmod(0o755)
+    script = crash_phone._SCRIPT.replace(crash_phone.TOMBSTONES, str(tmp_path))
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", "-c", script, "sh", MARK], capture_output=True, check=False, timeout=30, env=env)
+    said = sort_out(done.stdout, MARK)
+    assert said.texts["tombstone_03"] == b"pid: 9, tid: 9, name: x"
+    assert "crash" in said.missing, "there is no logcat on this computer"
+    assert said.missing["dmesg"] == "dmesg: klogctl: Operation not permitted"
+    nothing = sort_out(section("tombstones", f"ls: /x: Permission denied\n\n{MARK} code 127\n").encode(), MARK)
+    assert nothing.missing["tombstones"] == "ls: /x: Permission denied"
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.binary() | st.lists(st.sampled_from([WHOLE[:60], MARK, " begin ", " end ", " code 1", "\n", "dmesg"])).map(
     lambda parts: "".join(parts).encode()

@@ -14,7 +14,8 @@ from harness.bench.phone_log import (
     worth_keeping,
     writer_of,
 )
-from harness.core.errors import PhoneLostError
+from harness.core.errors import DeadlineError, PhoneLostError
+from harness.core.kept import LEFT_OUT
 from harness.core.transport import ShellResult
 
 LINES = {
@@ -146,6 +147,15 @@ def test_a_phone_that_gives_no_log_costs_nothing_but_the_log(answer: Any) -> Non
     reader = LogReader(cast("Any", phone), 34)
     reader.begin()
     assert reader.read() == PhoneLog(b"", "the phone's log was not read")
+
+
+def test_a_log_that_is_too_long_to_be_kept_or_read_whole_proves_nothing_by_what_it_lacks() -> None:
+    log, _ = read(34, said(MARK), said(MARK + NEW + LEFT_OUT + NEW))
+    assert log.lines == NEW + LEFT_OUT + NEW
+    assert (log.gap, log.rolled) == ("the phone's log had more than 24 MiB, and its middle was left out", False)
+    log, asked = read(34, said(MARK), DeadlineError("toy-1", "reading the phone's log", 20), said(NEW))
+    assert (log.lines, log.gap) == (NEW, "the phone's log was not read whole within 20 s")
+    assert asked[-1] == ["-b", "all", "-t", "3000"], "its newest lines are worth most"
 
 
 def test_a_log_whose_begin_is_not_known_is_evidence_of_our_own_process_only() -> None:

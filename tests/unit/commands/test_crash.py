@@ -106,10 +106,12 @@ signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0
     with_bundle(folder, record, files, frames=[frame], transport="10.0.0.7:5555")
     done = farm(folder, record.cell_id[:9], "-o", tmp_path / "a.zip", "--redact")
     assert done.exit_code == 0, done.output
-    told = CliRunner().invoke(app, ["triage", str(tmp_path / "a.zip"), "--json"])
-    [finding] = json.loads(told.stdout)["findings"]
-    assert finding["evidence"][0]["source"] == "a.zip!evidence/tombstone_03.txt"
-    assert any("MNN::Session::resize+24" in one["text"] for one in finding["evidence"])
+    (tmp_path / "obj").mkdir()
+    for more in ([], ["--symbols", str(tmp_path / "obj")]):
+        told = CliRunner().invoke(app, ["triage", str(tmp_path / "a.zip"), "--json", *more])
+        [finding] = json.loads(told.stdout)["findings"]
+        assert finding["evidence"][0]["source"] == "a.zip!evidence/tombstone_03.txt"
+        assert any("MNN::Session::resize+24" in one["text"] for one in finding["evidence"])
 
 
 def test_redacted_it_names_nobody_and_says_what_was_masked(
@@ -188,6 +190,42 @@ def test_what_a_manifest_of_a_run_folder_names_elsewhere_is_not_packed(
         assert b"secret" not in b"".join(
             archive.read(name) for name in archive.namelist() if name != "crash.json" and name != "README.md"
         )
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    ["[]", "3", "null", '{"deaths": 5, "files": {"a": 1}, "missing": 3}', '{"files": [{"name": null}, 7]}', "{"],
+)
+def test_a_manifest_that_is_none_costs_only_what_it_would_have_listed(
+    make: ModuleType, run: Callable[..., Path], tmp_path: Path, manifest: str
+) -> None:
+    record = failed(make)
+    folder = run(record)
+    with_bundle(folder, record, {"record.json": b"{}"})
+    assert record.raw is not None
+    (folder / record.raw / "crash" / "crash.json").write_text(manifest)
+    assert farm(folder, "-o", tmp_path / "a.zip", "--redact").exit_code == 0
+    told = CliRunner().invoke(app, ["triage", str(tmp_path / "a.zip"), "--json"])
+    assert json.loads(told.stdout)["findings"][0]["code"] == "missing_shared_library"
+
+
+def test_who_ran_it_and_phones_that_took_no_part_are_masked_too(
+    make: ModuleType, run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.node", lambda: "idas-laptop")
+    record = failed(make)
+    folder = run(record)
+    RunFolder(folder).write_info(
+        make.info(command=["pytest", "--devices", "S-atlas,R58N12ABCDE", "--bundle", "/home/ida/b"])
+    )
+    assert record.raw is not None
+    (folder / record.raw / "stdout").write_bytes(b"held by idas-laptop (b/n), R58N12ABCDE is busy\n")
+    assert farm(folder, "-o", tmp_path / "a.zip", "--redact").exit_code == 0
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    assert files["raw/stdout.log"] == b"held by <host-1> (b/n), <serial-1> is busy\n"
+    assert b"pytest --devices '<serial-2>,<serial-1>' --bundle '/home/<user-1>/b'" in files["README.md"]
+    assert not any(word in data for data in files.values() for word in (b"idas-laptop", b"R58N12ABCDE", b"/home/ida"))
 
 
 def test_help_shows_an_example() -> None:

@@ -98,6 +98,12 @@ def test_phones_of_devices_json_are_compared_and_what_it_does_not_tell_is_said(d
     assert {"field": "page_size", "a": "devices.json does not tell", "b": None} in beside_run["unknown"]
 
 
+def test_what_is_not_known_for_one_reason_is_one_line() -> None:
+    lines = farm(f"{SAMPLE}#{OK}", f"{SAMPLE}:virtual-mid-1").output.splitlines()
+    [line] = [line for line in lines if line.endswith(" (B: a phone alone has no cell: name RUN#CELL)")]
+    assert line.startswith("not compared: config.backend, model.hash, bundle.engine, ")
+
+
 def test_any_other_word_is_a_phone_that_is_asked(monkeypatch: pytest.MonkeyPatch, devices: str) -> None:
     asked = []
 

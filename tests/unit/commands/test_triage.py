@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from harness.cli import app
+from harness.core.errors import FarmError
 
 OFFLINE = b"List of devices attached\nR58N12ABCDE\toffline\n"
 
@@ -40,6 +44,17 @@ def test_json_is_one_document_and_stdin_is_read() -> None:
 
 def test_redact_masks_the_serial() -> None:
     assert "R58N12ABCDE" not in farm("-", "--json", "--redact", stdin=OFFLINE).output
+
+
+def test_redact_masks_what_another_file_calls_a_serial(tmp_path: Path) -> None:
+    (tmp_path / "devices.txt").write_text("List of devices attached\nR58N12ABCDE\tdevice\n")
+    (tmp_path / "push.txt").write_text(
+        "adb: error: failed to copy 'm' to '/data/local/tmp/R58N12ABCDE/m': remote write failed: "
+        "No space left on device\n"
+    )
+    told = farm("--redact", str(tmp_path / "push.txt"), str(tmp_path / "devices.txt")).output
+    assert "/data/local/tmp/<serial-1>/m" in told
+    assert "R58N12ABCDE" not in told
 
 
 @pytest.mark.parametrize(
@@ -92,3 +107,22 @@ def test_wrong_usage_ends_with_2(args: list[str]) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     error = farm(str(tmp_path / "x")).exception
     assert str(error) == f"{tmp_path / 'x'} is no file: name a file, or - for stdin"
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8), st.booleans())
+def test_a_zip_that_is_broken_anywhere_is_read_or_refused_in_one_sentence(
+    tmp_path: Path, changes: list[tuple[int, int]], is_bundle: bool
+) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("evidence/stderr.log", b"Killed\n" * 900)
+        if is_bundle:
+            files = [{"name": "evidence/stderr.log", "evidence": True}]
+            archive.writestr("crash.json", json.dumps({"schema": 1, "files": files}))
+    data = bytearray(out.getvalue())
+    for place, value in changes:
+        data[place % len(data)] = value
+    (tmp_path / "x.zip").write_bytes(data)
+    done = farm(str(tmp_path / "x.zip"), "--redact")
+    assert done.exception is None or isinstance(done.exception, SystemExit | FarmError), done.exception

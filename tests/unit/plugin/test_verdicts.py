@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -165,6 +166,10 @@ def test_a_failure_of_the_product_that_ran_names_what_packs_a_bug_report(
         cell_id="0123456789abcdef",
     )
     assert [line for line in long_message(failed).splitlines() if "mnn-farm crash" in line] == told
+    report: Any = SimpleNamespace()
+    tell_outcome(report, failed, (), Path("my runs/1"))
+    lines = [line.replace(" RUN ", " 'my runs/1' ") for line in told]
+    assert [line for line in report.longrepr.splitlines() if "mnn-farm crash" in line] == lines
 
 
 SLOW = Missed("decode_tps", 10.0, 8.0)

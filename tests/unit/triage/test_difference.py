@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from harness.commands.diff import shown
 from harness.core.errors import ConfigError
 from harness.store.head import FleetMember
 from harness.store.runfolder import RunFolder
@@ -97,6 +101,49 @@ def test_what_explains_the_failure_comes_first(reason: str, first: list[str]) ->
     assert [one.name for one in found.matters if one.told] == first
     assert names(found)[: len(first)] == first
     assert set(names(found)) - set(first)
+
+
+def test_the_usual_explanation_comes_before_heavier_ones() -> None:
+    found = compare(cell(), failed("out_of_memory", {"abis": ["armeabi-v7a"], "available_bytes": GIB}))
+    assert [(one.name, one.told, one.usual) for one in found.matters] == [
+        ("available_bytes", True, True),
+        ("abis", True, False),
+    ]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_the_failing_side_has_enough_of_explains_nothing(swapped: bool) -> None:
+    poor, rich = {"available_bytes": GIB, "page_size": 4096}, {"available_bytes": 6 * GIB, "page_size": 16384}
+    for facts, explained in ((poor, ["available_bytes"]), (rich, [])):
+        sides = cell(rich if facts is poor else poor), failed("out_of_memory", facts)
+        found = compare(*(reversed(sides) if swapped else sides))
+        assert [one.name for one in found.matters if one.told] == explained
+        assert names(found)[:1] == (explained or ["page_size"])
+
+
+def test_only_the_worse_side_lacks_something() -> None:
+    lacking, having = {"opencl": ""}, {"opencl": "/vendor/lib64/libOpenCL.so"}
+    on_gpu = {"backend": "opencl", "threads": 68}
+    for facts, told in ((lacking, True), (having, False)):
+        other = having if facts is lacking else lacking
+        bad = failed("gpu_driver_error", facts, config=on_gpu)
+        assert [one.told for one in compare(cell(other), bad).differences if one.name == "opencl"] == [told]
+
+
+def test_of_two_that_fail_otherwise_neither_is_the_worse_one() -> None:
+    found = compare(failed("crash"), failed("out_of_memory", {"available_bytes": 7 * GIB}))
+    assert [(one.name, one.told) for one in found.matters] == [("available_bytes", True)]
+
+
+def test_the_slow_side_is_the_worse_one() -> None:
+    speed = {"median": 60.0, "mad": 1.0, "cv": None, "ci95": None, "n": 5}
+    whys = {**_nulls(), "decode_tps.cv": "few", "decode_tps.ci95": "few"}
+    cool = {"battery": {"temp_c": 25.0, "nulls": {}}}
+    hot = {"battery": {"temp_c": 41.0, "nulls": {}}}
+    for mine, others, told in ((hot, cool, True), (cool, hot, False)):
+        slow = cell(mine, metrics={"decode_tps": speed}, nulls=whys)
+        for found in (compare(cell(others), slow), compare(slow, cell(others))):
+            assert [one.told for one in found.differences if one.name == "battery.temp_c"] == [told]
 
 
 def test_a_failure_that_both_have_explains_no_difference() -> None:
@@ -216,6 +263,31 @@ def _of(member: FleetMember) -> Side:
     return of_facts(member.phone.name, member.facts, member.nulls)
 
 
+_ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([10**400, -(10**30)])
+    | st.floats()
+    | st.text(max_size=4),
+    lambda inside: (
+        st.lists(inside, max_size=3)
+        | st.dictionaries(st.sampled_from(["level_pct", "nulls", "temp_c", "status"]), inside, max_size=3)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(*[st.dictionaries(st.sampled_from([*FACTS, "thermal", "battery_pct", "cpu_max_khz"]), _ODD, max_size=6)] * 2)
+def test_facts_of_any_kind_are_compared_the_same_both_ways(a: dict[str, Any], b: dict[str, Any]) -> None:
+    found, other = compare(of_facts("a", a), of_facts("b", b)), compare(of_facts("b", b), of_facts("a", a))
+    told = json.loads(json.dumps(as_json(found), allow_nan=False))
+    assert [one["field"] for one in told["differences"]] == [one.name for one in other.differences]
+    assert [(one.a, one.b) for one in found.differences] == [(one.b, one.a) for one in other.differences]
+    assert all(shown(one.name, value) for one in found.differences for value in (one.a, one.b))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -223,6 +295,7 @@ def _of(member: FleetMember) -> Side:
         ("weight = 90", "weight = 0", "difference.0.weight"),
         ("weight = 90", "heft = 90", "difference.0"),
         ("weight = 90", "weight =", "is not TOML"),
+        ('usual = ["illegal_instruction"', 'usual = ["hang"', "'hang'] is usual and not explained"),
     ],
 )
 def test_a_ranking_that_is_not_whole_is_refused(tmp_path: Path, old: str, new: str, says: str) -> None:

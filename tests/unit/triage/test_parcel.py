@@ -137,5 +137,28 @@ def test_what_is_no_manifest_tells_nothing(data: bytes) -> None:
     assert contents_of(data) is None
 
 
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inside: (
+        st.lists(inside, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["schema", "files", "name", "evidence", "frames", "path", "pc", "function"]),
+            inside,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.fixed_dictionaries({"schema": st.just(1), "files": _ANYTHING}, optional={"frames": _ANYTHING}))
+def test_no_manifest_breaks_the_reader(document: dict[str, object]) -> None:
+    contents = contents_of(json.dumps(document).encode())
+    if contents is not None:
+        assert all(isinstance(name, str) for name in contents.evidence)
+        assert contents.name(Frame(0, "/x", pc="1")) is None or contents.functions
+
+
 def test_texts_that_are_no_unicode_do_not_break_a_document() -> None:
     assert json.loads(as_json({"a": "\udcff"})) == {"a": "\udcff"}
