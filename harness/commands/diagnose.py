@@ -14,6 +14,8 @@ import typer
 from harness.commands.output import Adb, Json, print_json, say, tell
 
 _INTERRUPTED = 130
+# Lines longer than that are hard to read, however wide a terminal is.
+_WIDEST = 110
 
 
 class Live:
@@ -55,6 +57,11 @@ class Live:
         sys.stderr.flush()
 
 
+def width_of_answer() -> int:
+    """Return how many columns the answer may take: those of the terminal, in a pipe as many as read well."""
+    return min(_WIDEST, shutil.get_terminal_size((_WIDEST, 0)).columns) if sys.stdout.isatty() else _WIDEST
+
+
 def diagnose(
     device: Annotated[str, typer.Option(help="A serial, or any word of pytest's --devices that means one phone.")],
     model: Annotated[str, typer.Option(help="The model: a folder with config.json, or a known name.")],
@@ -88,7 +95,7 @@ def diagnose(
     Then the nearest settings that work are looked for. What this computer can find out by itself comes first. The
     phone is left as it was found, on Ctrl-C too.
 
-    Exit status 0: all rungs hold; 1: one broke; 2: wrong usage; 3: mnn-farm or this computer failed.
+    Exit status 0: all rungs hold; 1: one broke; 2: wrong usage; 3: mnn-farm or this computer failed; 130: Ctrl-C.
     """
     # Here: it would triple the start of every other verb.
     from harness.core.ids import new_run_id
@@ -137,6 +144,6 @@ def diagnose(
         print_json(document)
     else:
         say("")
-        for text in told.result_lines(found):
+        for text in told.wrapped(told.result_lines(found), width_of_answer()):
             say(text)
     raise typer.Exit(found.exit_status)
