@@ -199,7 +199,7 @@ class Engine:
             return self._of(record, unknown(record.detail))
         assert reason is not None  # noqa: S101  only records with a reason come here
         # A disk that filled meanwhile looks like a lease that was lost, a bug of ours, or an engine's error.
-        below = self._ground() if reason not in _LOST else None
+        below = self._ground() if reason not in _LOST and record.verdict is not Verdict.UNSUPPORTED else None
         if below is not None:
             seen = f"{below.detail}; with that {reason.code}: {record.detail}"
             return self._of(record, replace(below, detail=seen))

@@ -167,7 +167,19 @@ def _with_workarounds(found: Diagnosis, subject: Subject, engine: Engine, comman
 def _again(subject: Subject, outcome: Outcome, command: Sequence[str]) -> str:
     """Return how to see it again. A phone that was brought up for this climb alone is gone: climb once more."""
     lent = bool(read_words(subject.request.device, "--device").provided)
-    return shlex.join(command) if lent and " shell " in outcome.reproduce else outcome.reproduce
+    return again_of(command) if lent and " shell " in outcome.reproduce else outcome.reproduce
+
+
+def again_of(command: Sequence[str]) -> str:
+    """Return the command of a climb for the next one, which wants a run folder of its own."""
+    words, left = list(command), []
+    while words:
+        word = words.pop(0)
+        if word == "--run-dir":
+            words = words[1:]
+        elif not word.startswith("--run-dir="):
+            left.append(word)
+    return shlex.join(left)
 
 
 _NO_SETTING = "no setting of the engine changes this layer"

@@ -19,7 +19,7 @@ _NAME_WIDTH, _SECONDS_WIDTH = 10, 7
 _LABEL = 12
 # Each is to be pasted, or to be found again in a log, as it stands.
 _WHOLE = ("fails:", "works:", "report:", "seen:", "records:")
-_SENTENCE = re.compile(r"(?<=[a-z0-9)`][.:]) (?=[A-Z`])")
+_SENTENCE = re.compile(r"(?<=[A-Za-z0-9)`][.]) (?=[A-Z`])")
 _LOST = "the phone or the connection failed while this ran: the rung is not at fault"
 
 
@@ -59,7 +59,7 @@ def result_lines(found: Diagnosis) -> list[str]:
     lines += [f"works:      {one.command}" for one in found.workarounds]
     if outcome.record is not None and outcome.fault is Fault.PRODUCT:
         lines.append(f"report:     {shlex.join(['mnn-farm', 'crash', str(found.run_dir), outcome.record, '--redact'])}")
-    lines += [f"seen:       {line}" for line in outcome.evidence if not line.endswith(outcome.detail or "\n")]
+    lines += [f"seen:       {line}" for line in outcome.evidence if not _is_told(line, outcome.detail)]
     raw = f", raw output in {found.run_dir / outcome.raw}" if outcome.raw else ""
     return [printable(line) for line in (*lines, f"records:    {found.run_dir}{raw}{beside}")]
 
@@ -95,6 +95,11 @@ def _whose(outcome: Outcome) -> str:
     if outcome.reason is Reason.UNPARSED_OUTPUT or outcome.fault is None:
         return "what the program prints, or how we read it"
     return WHOSE[outcome.fault]
+
+
+def _is_told(line: str, detail: str) -> bool:
+    """Whether evidence is the sentence that stands above already, with or without its source before it."""
+    return bool(detail) and (line in detail or line.endswith(detail) or line.partition(":1: ")[2] in detail.split("; "))
 
 
 def _seen(outcome: Outcome) -> str:
