@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -131,12 +132,15 @@ def diagnose(
         say=live.say,
     )
     command = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    # Whoever supervises ends it in the same order as a person does.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         found = climb_on(request, run_id, folder, command, watch, read_servers(adb))
     except KeyboardInterrupt:
         live.over(lambda: tell("Interrupted; the phone is left as it was found."))
         raise typer.Exit(_INTERRUPTED) from None
     finally:
+        signal.signal(signal.SIGTERM, before)
         live.clear()
     document = told.as_json(found)
     write_atomically(folder / "diagnosis.json", json.dumps(document, indent=1).encode() + b"\n")

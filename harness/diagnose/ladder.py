@@ -18,7 +18,7 @@ from harness.diagnose.asked import GPU_BACKENDS, Request, Say
 from harness.diagnose.climb import Began, Climb, Ended, climb
 from harness.diagnose.engine import Engine, Ran
 from harness.diagnose.folder import write_head, write_plan
-from harness.diagnose.nearest import axes_of, find_nearest
+from harness.diagnose.nearest import Search, axes_of, find_nearest
 from harness.diagnose.rung import Outcome, Rung, Step
 from harness.diagnose.setting import Setting
 from harness.diagnose.subject import Subject
@@ -196,20 +196,25 @@ def _search(found: Diagnosis, subject: Subject, engine: Engine, ran: Ran, reason
     def is_gone() -> bool:
         return subject.session.gone is not None
 
-    search = find_nearest(
-        ran.setting,
-        axes,
-        engine.works(ran),
-        engine.held_like(ran),
-        is_over=lambda: is_gone() or time.monotonic() >= end,
-    )
+    search, ended = Search(), f"the search ended after {seconds:g} s"
+    try:
+        find_nearest(
+            ran.setting,
+            axes,
+            engine.works(ran),
+            engine.held_like(ran),
+            is_over=lambda: is_gone() or time.monotonic() >= end,
+            search=search,
+        )
+    except KeyboardInterrupt:  # what the climb has found is worth having
+        search.whole, ended = False, "the search was interrupted"
+        search.found = search.found or [setting for setting, held in search.tried.items() if held][-1:]
     works = [
         Workaround(setting, ran.setting.changes(setting), write_plan(subject, f"works-{number}", setting, ran.shape))
         for number, setting in enumerate(search.found, 1)
     ]
-    none = "" if works else f"none of the {len(search.tried)} settings that were tried works"
-    ended = "the phone was lost meanwhile" if is_gone() else f"the search ended after {seconds:g} s"
-    cut = "" if search.whole else ended
+    none = "" if works or not search.tried else f"none of the {len(search.tried)} settings that were tried works"
+    cut = "" if search.whole else "the phone was lost meanwhile" if is_gone() else ended
     return replace(
         found, workarounds=tuple(works), tried=len(search.tried), why_none="; ".join(filter(None, (none, cut)))
     )

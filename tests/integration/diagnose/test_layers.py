@@ -205,6 +205,20 @@ def test_whoever_interrupts_a_climb_gets_the_phone_back_as_it_was(
     assert is_free(phone)
 
 
+def test_whoever_interrupts_the_search_for_settings_keeps_what_the_climb_found(
+    climb: Climb, phone: Endpoint, arena: ModuleType, tmp_path: Path
+) -> None:
+    def interrupt(what: str) -> None:
+        if what.startswith("trying"):
+            raise KeyboardInterrupt
+
+    found = climb(bundle=arena.synthetic(tmp_path / "dies", "fault=SIGSEGV", "at=load"), watch=Watch(say=interrupt))
+    assert arena.layer(found) == ("load", "crash")
+    assert found.why_none == "the search was interrupted"
+    assert found.exit_status == 1
+    assert is_free(phone)
+
+
 @pytest.mark.parametrize(
     ("fault", "reason", "why_none"),
     [

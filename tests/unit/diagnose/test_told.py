@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.core.reasons import Reason
+from harness.core.resources import data_root
 from harness.core.toml import format_toml
 from harness.diagnose import rungs
 from harness.diagnose.asked import Request
@@ -86,6 +87,13 @@ def test_the_document_says_the_same_to_programs() -> None:
     assert (told["broken"]["reason"], told["broken"]["fault"]) == ("crash", "product")
     assert told["workarounds"][0]["changed"] == {"threads": 2}
     assert told["failing_setting"]["threads"] == 8
+
+
+def test_the_documentation_names_every_key_of_the_document() -> None:
+    page = (data_root() / "docs" / "diagnose.md").read_text()
+    told = as_json(diagnosis())
+    for key in (*told, *told["workarounds"][0], *told["broken"]):
+        assert f"`{key}`" in page
 
 
 def test_a_layer_that_broke_is_exit_1_and_a_bug_of_ours_3() -> None:
