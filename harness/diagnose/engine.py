@@ -35,6 +35,8 @@ _SPOILS_FIGURES = frozenset(
 _BEFORE_TOKENS = frozenset(
     {Reason.LOAD_ERROR, Reason.LINK_ERROR, Reason.BAD_PLAN, Reason.MODEL_INCOMPLETE, Reason.BUNDLE_MISMATCH}
 )
+# What it printed last may tell why it gave up.
+_WITHOUT_A_WORD = frozenset({Reason.ENGINE_ERROR, Reason.SILENT_EXIT})
 # There is nothing left to look at below.
 _LOST = frozenset({Reason.DEVICE_LOST, Reason.DEVICE_OFFLINE, Reason.UNAUTHORIZED, Reason.PHONE_GONE})
 # The program was ended amid its work: how far it came tells more than the end itself.
@@ -210,6 +212,8 @@ class Engine:
             outcome = replace(outcome, detail=f"{outcome.detail}; {last_word(self._raw(record), record)}")
         if reason is Reason.UNPARSED_OUTPUT and not outcome.evidence:
             outcome = replace(outcome, evidence=unreadable(self._raw(record)))
+        if reason in _WITHOUT_A_WORD and record.raw is not None and not outcome.evidence:
+            outcome = replace(outcome, evidence=last_line(self._raw(record), "stderr") or unreadable(self._raw(record)))
         known = next((finding for finding in record.findings if finding.cause), None)
         outcome = explained(outcome, list(self._texts(record))) if known is None else with_cause(outcome, known)
         if rung in (rungs.LOAD, rungs.TOKEN):
@@ -267,16 +271,23 @@ _ADVICE = {
 }
 
 
+def last_line(raw: Path, name: str) -> tuple[str, ...]:
+    """Return what a program printed last on ``name``, nothing where that is no text."""
+    file = raw / name
+    said = file.read_bytes()[-_TAIL:] if file.is_file() else b""
+    line = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return (f"{name} ends with: {line}",) if line and "\ufffd" not in line else ()
+
+
 def unreadable(raw: Path) -> tuple[str, ...]:
     """Return what a program printed in place of an account, as text or, where it is none, as bytes."""
     out = raw / "stdout"
     said = out.read_bytes() if out.is_file() else b""
     if not said:
         return ("stdout is empty",)
-    line = said[-_TAIL:].decode("utf-8", "replace").strip().rpartition("\n")[2]
-    if line and "\ufffd" not in line:
-        return (f"stdout ends with: {line}",)
-    return (f"stdout, {len(said)} bytes, ends with what is no text: {said[-_TAIL // 8 :].hex(' ')}",)
+    return last_line(raw, "stdout") or (
+        f"stdout, {len(said)} bytes, ends with what is no text: {said[-_TAIL // 8 :].hex(' ')}",
+    )
 
 
 def last_word(raw: Path, record: CellRecord) -> str:

@@ -331,3 +331,16 @@ def test_a_speed_that_fell_for_no_reason_of_heat_is_told_on_the_last_rung(climbe
     outcome = engine.goes_on()
     assert outcome.state is State.HELD
     assert outcome.detail.endswith("; speed fell by 67% while clocks were steady")
+
+
+@pytest.mark.parametrize(
+    ("stderr", "seen"), [("no such op\n", "stderr ends with: no such op"), ("", "stdout ends with: hi")]
+)
+def test_an_engine_that_gives_up_without_an_account_is_quoted(
+    climber: Climber, tmp_path: Path, stderr: str, seen: str
+) -> None:
+    name = raw(tmp_path)
+    (tmp_path / name / "stdout").write_text("hi\n")
+    (tmp_path / name / "stderr").write_text(stderr)
+    engine, _ = climber(failed(Reason.ENGINE_ERROR, measured=False, raw=name))
+    assert engine.loads().evidence == (seen,)
