@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ import typer
 from harness.commands.output import Adb, Json, print_json, say, tell
 
 _INTERRUPTED = 130
+# Lines longer than that are hard to read, however wide a terminal is.
+_WIDEST = 110
 
 
 class Live:
@@ -55,6 +58,11 @@ class Live:
         sys.stderr.flush()
 
 
+def width_of_answer() -> int:
+    """Return how many columns the answer may take: those of the terminal, in a pipe as many as read well."""
+    return min(_WIDEST, shutil.get_terminal_size((_WIDEST, 0)).columns) if sys.stdout.isatty() else _WIDEST
+
+
 def diagnose(
     device: Annotated[str, typer.Option(help="A serial, or any word of pytest's --devices that means one phone.")],
     model: Annotated[str, typer.Option(help="The model: a folder with config.json, or a known name.")],
@@ -88,7 +96,7 @@ def diagnose(
     Then the nearest settings that work are looked for. What this computer can find out by itself comes first. The
     phone is left as it was found, on Ctrl-C too.
 
-    Exit status 0: all rungs hold; 1: one broke; 2: wrong usage; 3: mnn-farm or this computer failed.
+    Exit status 0: all rungs hold; 1: one broke; 2: wrong usage; 3: mnn-farm or this computer failed; 130: Ctrl-C.
     """
     # Here: it would triple the start of every other verb.
     from harness.core.ids import new_run_id
@@ -124,12 +132,15 @@ def diagnose(
         say=live.say,
     )
     command = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    # Whoever supervises ends it in the same order as a person does.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         found = climb_on(request, run_id, folder, command, watch, read_servers(adb))
     except KeyboardInterrupt:
         live.over(lambda: tell("Interrupted; the phone is left as it was found."))
         raise typer.Exit(_INTERRUPTED) from None
     finally:
+        signal.signal(signal.SIGTERM, before)
         live.clear()
     document = told.as_json(found)
     write_atomically(folder / "diagnosis.json", json.dumps(document, indent=1).encode() + b"\n")
@@ -137,6 +148,6 @@ def diagnose(
         print_json(document)
     else:
         say("")
-        for text in told.result_lines(found):
+        for text in told.wrapped(told.result_lines(found), width_of_answer()):
             say(text)
     raise typer.Exit(found.exit_status)

@@ -34,6 +34,16 @@ def find_adb(*, carried_first: bool = False) -> Path:
     )
 
 
+def adb_word() -> str:
+    """Return how a person calls adb on this computer: by its name, or by its path where it is not in PATH."""
+    if shutil.which("adb") is not None:
+        return "adb"
+    try:
+        return str(find_adb())
+    except HostError:
+        return "adb"
+
+
 def _runs(adb: Path) -> bool:
     # `adb version` asks no server and starts none.
     try:

@@ -23,6 +23,7 @@ _PATIENCE, _SOON_S = 8.0, 2.0
 _FEW_TOKENS = 4
 # Some phones never allow their top clock; one that is held below this share is throttled.
 _CAPPED = 0.7
+_TAIL = 256
 _TEXTS = ("stderr", "stdout", "logcat")
 # They spoil a figure, not the answer to whether it works: told, and judged where heat is the question.
 _SPOILS_FIGURES = frozenset(
@@ -34,6 +35,12 @@ _SPOILS_FIGURES = frozenset(
 _BEFORE_TOKENS = frozenset(
     {Reason.LOAD_ERROR, Reason.LINK_ERROR, Reason.BAD_PLAN, Reason.MODEL_INCOMPLETE, Reason.BUNDLE_MISMATCH}
 )
+# What it printed last may tell why it gave up.
+_WITHOUT_A_WORD = frozenset({Reason.ENGINE_ERROR, Reason.SILENT_EXIT})
+# There is nothing left to look at below.
+_LOST = frozenset({Reason.DEVICE_LOST, Reason.DEVICE_OFFLINE, Reason.UNAUTHORIZED, Reason.PHONE_GONE})
+# The program was ended amid its work: how far it came tells more than the end itself.
+_CUT_SHORT = frozenset({Reason.HANG, Reason.CRASH, Reason.ILLEGAL_INSTRUCTION, Reason.OUT_OF_MEMORY})
 _OF_TEXT = frozenset({Reason.OUTPUT_WRONG, Reason.OUTPUT_DEGENERATE})
 
 
@@ -49,14 +56,21 @@ class Ran:
 class Engine:
     """Runs settings on the phone, and remembers what was run where a rung broke."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, ground: Callable[[], Outcome | None] = lambda: None) -> None:
+        """``ground`` tells how what held below broke meanwhile, ``None`` if it did not."""
         self._subject = subject
+        self._ground = ground
         self._first: Ran | None = None
         self._failed: dict[str, Ran] = {}
+        self._held: list[Ran] = []
 
     def failed_of(self, rung: Rung) -> Ran | None:
         """Return what was run on a rung that broke, ``None`` where nothing was."""
         return self._failed.get(rung.name)
+
+    def held_like(self, failed: Ran) -> dict[Setting, bool]:
+        """Return the settings that did all that was asked where one failed; to do less of it shows nothing."""
+        return {ran.setting: True for ran in self._held if ran.shape.asks_as(failed.shape)}
 
     def run(self, setting: Setting, shape: Shape) -> Ran:
         """Run one setting as a cell of a plan of its own."""
@@ -98,7 +112,6 @@ class Engine:
         output = ran.record.output
         if outcome.state is State.HELD and (output is None or output.match is None):
             why = ran.record.nulls.get("match", "there is no reference")
-            self._subject.held[ran.setting] = True
             return self._of(ran.record, unknown(f"it is language, and compared with nothing: {why}"))
         return outcome
 
@@ -141,7 +154,8 @@ class Engine:
             return outcome
         hot = heat_of(ran.record) or next(iter(self._subject.warm), "")
         if not hot:
-            return outcome
+            slower = next((one.title for one in ran.record.findings if one.code == "speed"), "")
+            return replace(outcome, detail="; ".join(filter(None, (outcome.detail, slower))))
         self._failed[rungs.SUSTAINED.name] = ran
         thermal = broke(Reason.THROTTLED, hot, advice=_COOLER)
         return self._of(ran.record, replace(thermal, code="thermal_throttling", cause=_HEAT))
@@ -172,10 +186,10 @@ class Engine:
     def _judge(self, ran: Ran, rung: Rung) -> Outcome:
         record = ran.record
         if record.reason is None:
-            self._subject.held[ran.setting] = True
+            self._held.append(ran)
             return self._of(record, held(_figures(record)))
         if record.why in _SPOILS_FIGURES:
-            self._subject.held[ran.setting] = True
+            self._held.append(ran)
             if record.why is Reason.THROTTLED:
                 self._subject.warm.append(record.detail)
             return self._of(record, held(f"it works; its figures are spoilt ({record.reason}: {record.detail})"))
@@ -185,12 +199,21 @@ class Engine:
         record, reason = ran.record, ran.record.why
         if reason is Reason.BAD_PLAN and record.raw is None:  # this runner, or this model, cannot be asked for that
             return self._of(record, unknown(record.detail))
-        self._failed[rung.name] = ran
         assert reason is not None  # noqa: S101  only records with a reason come here
+        # A disk that filled meanwhile looks like a lease that was lost, a bug of ours, or an engine's error.
+        below = self._ground() if reason not in _LOST and record.verdict is not Verdict.UNSUPPORTED else None
+        if below is not None:
+            seen = f"{below.detail}; with that {reason.code}: {record.detail}"
+            return self._of(record, replace(below, detail=seen))
+        self._failed[rung.name] = ran
         outcome = broke(reason, record.detail, evidence=[finding.evidence for finding in record.findings[:2]])
-        outcome = replace(outcome, cause=_CAUSES.get(reason, outcome.cause))
-        if reason is Reason.HANG:
+        outcome = replace(outcome, cause=_CAUSES.get(reason, outcome.cause), advice=_ADVICE.get(reason, outcome.advice))
+        if reason in _CUT_SHORT and record.raw is not None:
             outcome = replace(outcome, detail=f"{outcome.detail}; {last_word(self._raw(record), record)}")
+        if reason is Reason.UNPARSED_OUTPUT and not outcome.evidence:
+            outcome = replace(outcome, evidence=unreadable(self._raw(record)))
+        if reason in _WITHOUT_A_WORD and record.raw is not None and not outcome.evidence:
+            outcome = replace(outcome, evidence=last_line(self._raw(record), "stderr") or unreadable(self._raw(record)))
         known = next((finding for finding in record.findings if finding.cause), None)
         outcome = explained(outcome, list(self._texts(record))) if known is None else with_cause(outcome, known)
         if rung in (rungs.LOAD, rungs.TOKEN):
@@ -237,6 +260,34 @@ _CAUSES = {
     Reason.HANG: "The program neither ended nor failed in all the time it was given: it waits for something that does "
     "not come, or computes without end.",
 }
+_ADVICE = {
+    Reason.HANG: (
+        "Run the command below and, meanwhile, `adb shell top -H -n 1`: a thread of it at 100 % computes without end; "
+        "if all sleep, they wait for each other.",
+        "If it hangs only with several threads, keep to one, and build MNN with -DMNN_USE_THREAD_POOL=OFF as a test; "
+        "if only on the GPU, use the CPU.",
+        "Only slow? Climb again with a longer `--patience`.",
+    ),
+}
+
+
+def last_line(raw: Path, name: str) -> tuple[str, ...]:
+    """Return what a program printed last on ``name``, nothing where that is no text."""
+    file = raw / name
+    said = file.read_bytes()[-_TAIL:] if file.is_file() else b""
+    line = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return (f"{name} ends with: {line}",) if line and "\ufffd" not in line else ()
+
+
+def unreadable(raw: Path) -> tuple[str, ...]:
+    """Return what a program printed in place of an account, as text or, where it is none, as bytes."""
+    out = raw / "stdout"
+    said = out.read_bytes() if out.is_file() else b""
+    if not said:
+        return ("stdout is empty",)
+    return last_line(raw, "stdout") or (
+        f"stdout, {len(said)} bytes, ends with what is no text: {said[-_TAIL // 8 :].hex(' ')}",
+    )
 
 
 def last_word(raw: Path, record: CellRecord) -> str:

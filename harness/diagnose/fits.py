@@ -125,8 +125,10 @@ def engine_knows_the_model(subject: Subject) -> Outcome:
     cannot = engine_cannot(model, version)
     if cannot is not None:
         again = f"mnn-farm models verify {subject.request.model} --engine-version {version}"
+        fix = too_old(version, model.engine_version, model.engine_needs)
+        advice = [fix.fix[:1].upper() + fix.fix[1:]] if fix is not None else []
         return replace(
-            broke(cannot.reason, cannot.detail),
+            broke(cannot.reason, cannot.detail if fix is None else fix.says, advice=advice),
             code="model_engine_version_mismatch",
             cause="The model has something that this version of the engine does not know.",
             reproduce=again,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -17,11 +18,12 @@ from harness.diagnose.asked import GPU_BACKENDS, Request, Say
 from harness.diagnose.climb import Began, Climb, Ended, climb
 from harness.diagnose.engine import Engine, Ran
 from harness.diagnose.folder import write_head, write_plan
-from harness.diagnose.nearest import axes_of, find_nearest
+from harness.diagnose.nearest import Search, axes_of, find_nearest
 from harness.diagnose.rung import Outcome, Rung, Step
 from harness.diagnose.setting import Setting
 from harness.diagnose.subject import Subject
 from harness.fleet.one import one_phone
+from harness.fleet.words import read_words
 from harness.store.runfolder import RunFolder
 
 
@@ -99,9 +101,9 @@ def diagnose(
             subject.unreachable = error
         stack.callback(_leave, subject)
         RunFolder.create(run_dir)
-        engine = Engine(subject)
+        engine = Engine(subject, lambda: reach.ground_gives_way(subject))
         climbed = climb(_steps(subject, engine, command), watch.began, watch.ended)
-        return _with_workarounds(Diagnosis(request, climbed, run_dir), subject, engine)
+        return _with_workarounds(Diagnosis(request, climbed, run_dir), subject, engine, command)
 
 
 def _leave(subject: Subject) -> None:
@@ -142,14 +144,14 @@ def _steps(subject: Subject, engine: Engine, command: Sequence[str]) -> list[Ste
     return steps
 
 
-def _with_workarounds(found: Diagnosis, subject: Subject, engine: Engine) -> Diagnosis:
+def _with_workarounds(found: Diagnosis, subject: Subject, engine: Engine, command: Sequence[str]) -> Diagnosis:
     """Write down how the failure is seen again and, where the engine ran, look for settings that work."""
     if found.broken is None:
         return found
     rung, outcome = found.broken
     ran = engine.failed_of(rung)
     if ran is None:
-        return replace(found, reproduce=outcome.reproduce, why_none=_NO_SETTING)
+        return replace(found, reproduce=_again(subject, outcome, command), why_none=_NO_SETTING)
     found = replace(
         found, reproduce=write_plan(subject, "fails", ran.setting, ran.shape), failing=ran.setting, why_none=_NOT_ASKED
     )
@@ -162,6 +164,24 @@ def _with_workarounds(found: Diagnosis, subject: Subject, engine: Engine) -> Dia
     return _search(found, subject, engine, ran, outcome.reason)
 
 
+def _again(subject: Subject, outcome: Outcome, command: Sequence[str]) -> str:
+    """Return how to see it again. A phone that was brought up for this climb alone is gone: climb once more."""
+    lent = bool(read_words(subject.request.device, "--device").provided)
+    return again_of(command) if lent and " shell " in outcome.reproduce else outcome.reproduce
+
+
+def again_of(command: Sequence[str]) -> str:
+    """Return the command of a climb for the next one, which wants a run folder of its own."""
+    words, left = list(command), []
+    while words:
+        word = words.pop(0)
+        if word == "--run-dir":
+            words = words[1:]
+        elif not word.startswith("--run-dir="):
+            left.append(word)
+    return shlex.join(left)
+
+
 _NO_SETTING = "no setting of the engine changes this layer"
 _NOT_ASKED = "not looked for"
 _HOT = "each try would need a cool phone: what works for some seconds is the rungs before"
@@ -172,19 +192,29 @@ def _search(found: Diagnosis, subject: Subject, engine: Engine, ran: Ran, reason
     seconds = subject.request.sizes.workaround_s
     end = time.monotonic() + seconds
     axes = axes_of(ran.setting, subject.room, reason)
-    search = find_nearest(
-        ran.setting,
-        axes,
-        engine.works(ran),
-        subject.held,
-        is_over=lambda: subject.session.gone is not None or time.monotonic() >= end,
-    )
+
+    def is_gone() -> bool:
+        return subject.session.gone is not None
+
+    search, ended = Search(), f"the search ended after {seconds:g} s"
+    try:
+        find_nearest(
+            ran.setting,
+            axes,
+            engine.works(ran),
+            engine.held_like(ran),
+            is_over=lambda: is_gone() or time.monotonic() >= end,
+            search=search,
+        )
+    except KeyboardInterrupt:  # what the climb has found is worth having
+        search.whole, ended = False, "the search was interrupted"
+        search.found = search.found or [setting for setting, held in search.tried.items() if held][-1:]
     works = [
         Workaround(setting, ran.setting.changes(setting), write_plan(subject, f"works-{number}", setting, ran.shape))
         for number, setting in enumerate(search.found, 1)
     ]
-    none = "" if works else f"none of the {len(search.tried)} settings that were tried works"
-    cut = "" if search.whole else f"the search was ended after {seconds:g} s or for want of the phone"
+    none = "" if works or not search.tried else f"none of the {len(search.tried)} settings that were tried works"
+    cut = "" if search.whole else "the phone was lost meanwhile" if is_gone() else ended
     return replace(
         found, workarounds=tuple(works), tried=len(search.tried), why_none="; ".join(filter(None, (none, cut)))
     )

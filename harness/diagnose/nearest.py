@@ -108,6 +108,7 @@ def find_nearest(
     *,
     enough: int = ENOUGH,
     is_over: Callable[[], bool] = lambda: False,
+    search: Search | None = None,
 ) -> Search:
     """Return the settings nearest to one that fails which work.
 
@@ -118,8 +119,10 @@ def find_nearest(
         known: settings of which it is known already.
         enough: how many are looked for.
         is_over: whether the time is up.
+        search: takes what is found; whoever may be interrupted has so much of it.
     """
-    search, seen = Search(), {**known, failing: False}
+    search = Search() if search is None else search
+    seen = {**known, failing: False}
 
     def holds(setting: Setting) -> bool:
         if setting not in seen:

@@ -11,12 +11,14 @@ from pathlib import Path
 from harness.adb.transport import AdbTransport
 from harness.bench.phone import Terms, connect, open_transport
 from harness.bench.recovery import Ladder
+from harness.core.adbprogram import adb_word
 from harness.core.deadline import Deadline
-from harness.core.errors import HarnessError, PhoneError, ProbeError, storage_reason
+from harness.core.errors import FarmError, HarnessError, PhoneError, ProbeError, storage_reason
 from harness.core.ids import utc_now
+from harness.core.provider import Endpoint
 from harness.core.reasons import Reason
 from harness.core.transport import PushItem, checked
-from harness.diagnose.rung import Outcome, broke, broke_by, held
+from harness.diagnose.rung import Outcome, State, broke, broke_by, held
 from harness.diagnose.subject import Subject
 from harness.payload.probe import Probe
 from harness.phone.health import HealthStore
@@ -28,6 +30,19 @@ ASK_S = 20.0
 # More than the probe and what else of ours is brought before the payload, too little to disturb who measures there.
 _TRIAL_BYTES = 1 << 20
 _NOEXEC = "The storage is mounted noexec, or the vendor's policy forbids the shell's programs there: no chmod helps."
+_NOEXEC_OUT = (
+    "Where the line of /proc/mounts says noexec: reboot the phone, or as root `mount -o remount,exec /data`.",
+    "Where it does not: an owner's policy or a work profile forbids it; take the phone out of it, or another phone.",
+)
+_READ_ONLY_OUT = (
+    "Reboot the phone: Android mounts /data read-only after an error of its storage.",
+    "If it comes back read-only, the storage is failing: save what is on it, and take another phone.",
+)
+_GARBLED_OUT = (
+    "Run the command below: nothing but `whole` and the exit code 7 may come.",
+    "Take the phone off hubs and Wi-Fi, to a port of the computer itself, with another cable.",
+    "Then `mnn-farm doctor`: two adb versions on one computer disturb each other.",
+)
 # As benchmarks have it by default: below, phones save power or go off.
 BATTERY_FLOOR_PCT = 20
 RECOVERY = Recovery(wait_s=20.0, tries=1, quarantine=False)
@@ -38,10 +53,18 @@ def phone_answers(subject: Subject) -> Outcome:
     if subject.endpoint is None:
         if subject.unreachable is None:
             raise HarnessError("neither a phone nor why there is none")
-        return replace(broke_by(subject.unreachable), reproduce="adb devices -l")
+        return replace(broke_by(subject.unreachable), reproduce=listing(subject.request.adb))
     subject.say("asking its shell")
     transport = open_transport(subject.endpoint)
-    Ladder(transport, RECOVERY, subject.say).until_done(Ladder(transport, RECOVERY, subject.say).shake_hands)
+    ladder = Ladder(transport, RECOVERY, subject.say)
+    try:
+        ladder.until_done(ladder.shake_hands)
+    except PhoneError as error:
+        outcome = broke_by(error)
+        if error.reason is Reason.ADB_ERROR:
+            outcome = replace(outcome, advice=_GARBLED_OUT)
+        again = shlex.join([*adb_of(subject.endpoint), "shell", "echo whole; exit 7"])
+        return replace(outcome, reproduce=f"{again}; echo $?")
     subject.transport = transport
     return held(f"{transport.name}, state {transport.state()}")
 
@@ -62,7 +85,9 @@ def storage_takes_files(subject: Subject) -> Outcome:
         except PhoneError as error:
             outcome = broke_by(error)
             mount = mount_of(subject) if error.reason is Reason.READ_ONLY else ""
-            return replace(outcome, reproduce=again, evidence=(*filter(None, [mount]), *outcome.evidence))
+            advice = _READ_ONLY_OUT if error.reason is Reason.READ_ONLY else outcome.advice
+            evidence = (*filter(None, [mount]), *outcome.evidence)
+            return replace(outcome, advice=advice, reproduce=again, evidence=evidence)
         finally:
             _remove(subject, remote)
         if copy != local.read_bytes():
@@ -98,11 +123,20 @@ def probe_runs(subject: Subject) -> Outcome:
         again = on_adb(subject, f"ls -lZ {subject.transport.base_dir}/bin; {subject.transport.base_dir}/bin/probe-*")
         evidence = [line for line in (mount_of(subject), error.message) if line]
         outcome = broke(Reason.NOEXEC, error.message, evidence=evidence)
-        return replace(outcome, cause=_NOEXEC, code="noexec", reproduce=again)
+        return replace(outcome, cause=_NOEXEC, advice=_NOEXEC_OUT, code="noexec", reproduce=again)
     argv = [subject.probe.path, "version"]
     result = subject.transport.shell(argv, deadline=Deadline(ASK_S, "the probe's version", subject.transport.name))
     checked(result, subject.transport.name, argv)
     return held(f"{subject.probe.path.rpartition('/')[2]} answers")
+
+
+def ground_gives_way(subject: Subject) -> Outcome | None:
+    """Return how the phone's storage or our program broke since they held, ``None`` if they hold or cannot be asked."""
+    try:
+        outcomes = (test(subject) for test in (storage_takes_files, probe_runs))
+        return next((outcome for outcome in outcomes if outcome.state is State.BROKE), None)
+    except FarmError:
+        return None
 
 
 def phone_is_ready(subject: Subject) -> Outcome:
@@ -126,9 +160,23 @@ def on_adb(subject: Subject, script: str) -> str:
     """Return the command for a person's terminal that runs a line of shell on the phone."""
     if not isinstance(subject.transport, AdbTransport) or subject.endpoint is None:
         return script
-    at = subject.endpoint
+    return shlex.join([*adb_of(subject.endpoint), "shell", script])
+
+
+def adb_of(at: Endpoint) -> list[str]:
+    """Return the begin of a command for a person's terminal that means this phone."""
     port = [] if (at.adb_host, at.adb_port) == ("127.0.0.1", 5037) else ["-H", at.adb_host, "-P", str(at.adb_port)]
-    return shlex.join(["adb", *port, "-s", subject.transport.serial, "shell", script])
+    return [adb_word(), *port, "-s", at.transport_serial]
+
+
+def listing(servers: str | None) -> str:
+    """Return the command that lists the phones of the servers that ``--adb`` named, or of the default one."""
+    lists = [
+        shlex.join([adb_word(), "-H", host, "-P", port, "devices", "-l"])
+        for host, _, port in (one.strip().rpartition(":") for one in (servers or "").split(","))
+        if host
+    ]
+    return "; ".join(lists) or shlex.join([adb_word(), "devices", "-l"])
 
 
 def mount_of(subject: Subject) -> str:

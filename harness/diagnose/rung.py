@@ -13,6 +13,8 @@ from harness.triage.finding import Finding
 from harness.triage.triage import Source, triage
 
 _EVIDENCE_LINES, _LINE_LENGTH = 6, 300
+# What helps a run of many cells; a climb has nothing to go on with.
+_RESUME = "run again with `--resume`"
 
 
 class State(str, Enum):
@@ -97,7 +99,7 @@ def broke(reason: Reason, detail: str, *, advice: Sequence[str] = (), evidence: 
         reason,
         evidence=telling(evidence),
         cause=_sentence(reason.says),
-        advice=tuple(advice) or (ADVICE[reason],),
+        advice=tuple(advice) or (ADVICE[reason].replace(_RESUME, "climb again"),),
     )
 
 

@@ -22,6 +22,10 @@ THREADS = Rung("threads", "all threads", "it breaks as soon as several threads c
 OPENCL = Rung("opencl", "the GPU by OpenCL", "the driver, or the engine's use of it, is at fault")
 VULKAN = Rung("vulkan", "the GPU by Vulkan", "the driver, or the engine's use of it, is at fault")
 PROMPT = Rung("prompt", "a long prompt", "length breaks it: memory, or how the engine reads long prompts")
-SUSTAINED = Rung("sustained", "generating without a pause", "time breaks it: heat, or memory that leaks")
+SUSTAINED = Rung(
+    "sustained",
+    "generating without a pause",
+    "time or a further answer breaks it: heat, leaks, what is left of an answer",
+)
 
 GPU = {"opencl": OPENCL, "vulkan": VULKAN}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from harness.plan.matrix import PlannedCell, cells_of
@@ -61,6 +61,10 @@ class Shape:
     patience_s: float
     duration_s: float | None = None
     compared: bool = True
+
+    def asks_as(self, other: Shape) -> bool:
+        """Whether as much is asked for; how long is waited for it does not matter."""
+        return replace(self, patience_s=other.patience_s) == other
 
 
 def plan_values(setting: Setting, shape: Shape, model: str) -> dict[str, Any]:

@@ -63,7 +63,6 @@ class Subject:
         run_id, run_dir: the run folder that takes the records.
         say: tells what happens meanwhile.
         endpoint: the phone, ``None`` where it cannot be reached, for the reason ``unreachable``.
-        held: settings of which this climb has shown that they work.
         warm: what a rung saw of heat or scarce memory that did not break it.
     """
 
@@ -73,7 +72,6 @@ class Subject:
     say: Say
     endpoint: Endpoint | None = None
     unreachable: PhoneError | None = None
-    held: dict[Setting, bool] = field(default_factory=dict)
     warm: list[str] = field(default_factory=list)
 
     model = Brought[ModelFolder]("once it is known to be whole")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.core.reasons import Reason
+from harness.core.reasons import Fault, Reason
 from harness.diagnose.ladder import Diagnosis, Workaround
 from harness.diagnose.rung import Outcome, Rung, State
 from harness.report.advice import WHOSE
@@ -12,6 +16,11 @@ from harness.triage.entry import printable
 
 _MARKS = {State.HELD: "✓", State.BROKE: "✗", State.UNKNOWN: "–"}
 _NAME_WIDTH, _SECONDS_WIDTH = 10, 7
+_LABEL = 12
+# Each is to be pasted, or to be found again in a log, as it stands.
+_WHOLE = ("fails:", "works:", "report:", "seen:", "records:")
+_SENTENCE = re.compile(r"(?<=[A-Za-z0-9)`][.]) (?=[A-Z`])")
+_LOST = "the phone or the connection failed while this ran: the rung is not at fault"
 
 
 def rung_line(rung: Rung, outcome: Outcome) -> str:
@@ -34,9 +43,9 @@ def result_lines(found: Diagnosis) -> list[str]:
         return [f"All {held} rungs that can be checked hold{beside}.", f"records:    {found.run_dir}"]
     rung, outcome = found.broken
     whose = f"; at fault: {_whose(outcome)}" if outcome.fault is not None else ""
-    advice = list(outcome.advice) or ["nothing is known"]
+    advice = [step for one in outcome.advice for step in steps_of(one)] or ["nothing is known"]
     lines = [
-        f"layer:      {rung.name} ({rung.adds}): {rung.why}{whose}",
+        f"layer:      {rung.name} ({rung.adds}): {_LOST if _is_lost(outcome) else rung.why}{whose}",
         f"cause:      {outcome.cause} {_seen(outcome)}".rstrip(),
         f"do:         {advice[0]}",
         *(f"            {step}" for step in advice[1:]),
@@ -48,15 +57,49 @@ def result_lines(found: Diagnosis) -> list[str]:
     if found.reproduce:
         lines.append(f"fails:      {found.reproduce}")
     lines += [f"works:      {one.command}" for one in found.workarounds]
-    lines += [f"seen:       {line}" for line in outcome.evidence]
+    if outcome.record is not None and outcome.fault is Fault.PRODUCT:
+        lines.append(f"report:     {shlex.join(['mnn-farm', 'crash', str(found.run_dir), outcome.record, '--redact'])}")
+    lines += [f"seen:       {line}" for line in outcome.evidence if not _is_told(line, outcome.detail)]
     raw = f", raw output in {found.run_dir / outcome.raw}" if outcome.raw else ""
     return [printable(line) for line in (*lines, f"records:    {found.run_dir}{raw}{beside}")]
+
+
+def steps_of(advice: str) -> list[str]:
+    """Return advice a sentence a line, each beginning as a sentence does."""
+    return [f"{one[:1].upper()}{one[1:]}" for one in _SENTENCE.split(advice)]
+
+
+def wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
+    """Yield lines of a result that fit so many columns, what goes on below its begin; commands stay whole."""
+    for line in lines:
+        if len(line) <= width or line.startswith(_WHOLE):
+            yield line
+        else:
+            begin, rest = line[:_LABEL], line[_LABEL:]
+            yield from textwrap.wrap(
+                rest,
+                width,
+                initial_indent=begin,
+                subsequent_indent=" " * _LABEL,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+
+def _is_lost(outcome: Outcome) -> bool:
+    """Whether a run of the engine broke on the phone or its connection; heat is what the last rung asks for."""
+    return outcome.record is not None and outcome.fault is Fault.INFRA and outcome.reason is not Reason.THROTTLED
 
 
 def _whose(outcome: Outcome) -> str:
     if outcome.reason is Reason.UNPARSED_OUTPUT or outcome.fault is None:
         return "what the program prints, or how we read it"
     return WHOSE[outcome.fault]
+
+
+def _is_told(line: str, detail: str) -> bool:
+    """Whether evidence is the sentence that stands above already, with or without its source before it."""
+    return bool(detail) and (line in detail or line.endswith(detail) or line.partition(":1: ")[2] in detail.split("; "))
 
 
 def _seen(outcome: Outcome) -> str:

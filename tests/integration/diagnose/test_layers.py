@@ -136,6 +136,7 @@ def test_a_model_that_is_newer_than_the_engine_is_named_by_what_it_does_not_know
     found = climb(bundle=arena.bundle_of(tmp_path / "old", files, engine_version="3.3.0"))
     assert arena.layer(found) == ("engine", "bundle_mismatch")
     assert "MNN 3.3.0 does not know the tokenizer" in found.broken[1].detail  # type: ignore[index]
+    assert found.broken[1].advice[0].startswith("Take device binaries of MNN 3.5.0 or newer")  # type: ignore[index]
     assert found.reproduce == f"mnn-farm models verify {find_model('tiny-llama')} --engine-version 3.3.0"
 
 
@@ -204,18 +205,47 @@ def test_whoever_interrupts_a_climb_gets_the_phone_back_as_it_was(
     assert is_free(phone)
 
 
-def test_a_phone_that_is_pulled_out_amid_a_run_breaks_the_rung_that_it_was_on(
-    climb: Climb, phone: Endpoint, arena: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_whoever_interrupts_the_search_for_settings_keeps_what_the_climb_found(
+    climb: Climb, phone: Endpoint, arena: ModuleType, tmp_path: Path
+) -> None:
+    def interrupt(what: str) -> None:
+        if what.startswith("trying"):
+            raise KeyboardInterrupt
+
+    found = climb(bundle=arena.synthetic(tmp_path / "dies", "fault=SIGSEGV", "at=load"), watch=Watch(say=interrupt))
+    assert arena.layer(found) == ("load", "crash")
+    assert found.why_none == "the search was interrupted"
+    assert found.exit_status == 1
+    assert is_free(phone)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "why_none"),
+    [
+        ("cut", "device_lost", "the phone's state or the connection is at fault, not a setting"),
+        ("full-disk", "no_space", "no setting of the engine changes this layer"),
+        ("noexec", "noexec", "no setting of the engine changes this layer"),
+    ],
+)
+def test_what_happens_to_a_phone_amid_a_run_is_named_on_the_rung_that_it_was_on(
+    climb: Climb,
+    phone: Endpoint,
+    arena: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+    reason: str,
+    why_none: str,
 ) -> None:
     monkeypatch.setattr("harness.diagnose.setting._RECOVERY", {"wait_s": 1.0, "tries": 0, "quarantine": False})
 
     def pull(what: str) -> None:
         if what.startswith("running"):
-            PhoneControl(phone.name).inject("cut")
+            PhoneControl(phone.name).inject(fault)
 
     found = climb(bundle=arena.synthetic(tmp_path / "slow", "load_ms=3000"), watch=Watch(say=pull))
-    assert arena.layer(found) == ("load", "device_lost")
-    assert found.why_none == "the phone's state or the connection is at fault, not a setting"
+    assert arena.layer(found) == ("load", reason)
+    assert found.why_none == why_none
 
 
 def test_the_command_prints_one_document_and_tells_of_each_rung_meanwhile(

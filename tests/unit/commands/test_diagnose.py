@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.commands.diagnose import Live
+from harness.commands.diagnose import Live, diagnose
 from harness.core.errors import ConfigError
+from harness.diagnose import ladder
 from harness.diagnose.asked import choose_bundles, read_backends
 
 
@@ -56,3 +62,27 @@ def test_a_line_for_each_new_thing_where_there_is_no_terminal(capsys: pytest.Cap
         "… load: running",
         "… trying 1 thread",
     ]
+
+
+@pytest.fixture
+def climb_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Callable[[], None]], None]:
+    """Run the command with a climb that does nothing but this."""
+
+    def run(does: Callable[[], None]) -> None:
+        monkeypatch.setattr(ladder, "diagnose", lambda *_: does())
+        values: dict[str, Any] = {"device": "R58", "model": "tiny-llama", "run_dir": tmp_path / "run"}
+        diagnose(**values)
+
+    return run
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_ends_a_climb_ends_it_in_order(
+    climb_that: Callable[[Callable[[], None]], None], capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(typer.Exit) as ended:
+        climb_that(lambda: os.kill(os.getpid(), number))
+    assert ended.value.exit_code == 130
+    assert "the phone is left as it was found" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -16,7 +16,7 @@ from harness.core.reasons import Reason
 from harness.diagnose import rungs
 from harness.diagnose.asked import Request, Sizes
 from harness.diagnose.engine import Engine
-from harness.diagnose.rung import Outcome, State
+from harness.diagnose.rung import Outcome, State, broke
 from harness.diagnose.setting import Setting, Shape, plan_of
 from harness.diagnose.subject import Subject
 from harness.payload.bundle import default_bundle
@@ -51,7 +51,11 @@ def climber(bench: ModuleType, records: ModuleType, tmp_path: Path) -> Climber:
     model = read_model(find_model("tiny-llama"))
 
     def make(
-        *answers: dict[str, Any], cores: int = 8, made_by: str = "3.6.1", **asked: Any
+        *answers: dict[str, Any],
+        cores: int = 8,
+        made_by: str = "3.6.1",
+        ground: Callable[[], Outcome | None] = lambda: None,
+        **asked: Any,
     ) -> tuple[Engine, FakeSession]:
         request = Request("phone", find_model("tiny-llama"), "tiny-llama", **asked)
         subject = Subject(request, "diagnose-1", tmp_path, lambda _: None)
@@ -69,7 +73,7 @@ def climber(bench: ModuleType, records: ModuleType, tmp_path: Path) -> Climber:
         session = FakeSession(context, answer)
         subject.phone = SimpleNamespace(facts=bench.facts(cores=cores), tier="high")  # type: ignore[assignment]
         subject.session = session  # type: ignore[assignment]
-        return Engine(subject), session
+        return Engine(subject, ground), session
 
     return make
 
@@ -104,8 +108,8 @@ def test_a_model_that_loads_and_answers_holds_two_rungs_by_one_run(climber: Clim
         ((HELLO,), Reason.HANG, "load", "the model was not loaded"),
         ((HELLO, LOAD), Reason.HANG, "token", "the model was loaded, no answer was finished"),
         ((), Reason.HANG, "load", "it had not said a word"),
-        ((HELLO,), Reason.CRASH, "load", ""),
-        ((HELLO, LOAD), Reason.ILLEGAL_INSTRUCTION, "token", ""),
+        ((HELLO,), Reason.CRASH, "load", "the program had started, the model was not loaded"),
+        ((HELLO, LOAD), Reason.ILLEGAL_INSTRUCTION, "token", "no answer was finished"),
         ((HELLO, LOAD), Reason.LOAD_ERROR, "load", ""),
         ((HELLO,), Reason.OUT_OF_MEMORY, "load", ""),
         ((HELLO, LOAD), Reason.UNPARSED_OUTPUT, "token", ""),
@@ -269,3 +273,74 @@ def test_a_model_of_a_newer_engine_that_does_not_load_is_told_so_and_how_to_mend
     says = "the graph was written by MNN 99.1.0, and the engine is 3.6.1"
     assert outcome.cause == f"The engine may be too old for the model: {says}."
     assert outcome.advice[0] == "take device binaries of MNN 99.1.0 or newer, or export the model with MNN 3.6.1"
+
+
+def test_a_setting_that_answered_once_is_not_known_to_generate_without_a_pause(climber: Climber) -> None:
+    engine, _ = climber({}, {}, failed(Reason.ILLEGAL_INSTRUCTION))
+    engine.text_is_right()
+    engine.all_threads()
+    engine.goes_on()
+    ran = engine.failed_of(rungs.SUSTAINED)
+    assert ran is not None
+    assert engine.held_like(ran) == {}
+    once = replace(ran, shape=Shape(16, 99.0))
+    assert [setting.threads for setting in engine.held_like(once)] == [1, 8]
+
+
+FULL = broke(Reason.NO_SPACE, "No space left on device", advice=("Make room.",))
+
+
+@pytest.mark.parametrize("reason", [Reason.LEASE_LOST, Reason.HARNESS_ERROR, Reason.ENGINE_ERROR])
+def test_a_storage_that_filled_amid_a_run_is_the_fault_and_no_setting_is_tried(
+    climber: Climber, reason: Reason
+) -> None:
+    engine, _ = climber(failed(reason, measured=False), ground=lambda: FULL)
+    outcome = engine.goes_on()
+    assert (ended(outcome), outcome.advice) == (("broke", "no_space"), ("Make room.",))
+    assert outcome.detail == f"No space left on device; with that {reason.code}: what was seen"
+    assert outcome.record is not None
+    assert engine.failed_of(rungs.SUSTAINED) is None
+
+
+@pytest.mark.parametrize("reason", [Reason.DEVICE_LOST, Reason.BACKEND_NOT_BUILT])
+def test_below_nothing_is_looked_at_where_the_phone_is_gone_or_nothing_ran(climber: Climber, reason: Reason) -> None:
+    engine, _ = climber(failed(reason, measured=False), ground=lambda: FULL)
+    assert FULL.detail not in engine.gpu("opencl")().detail
+
+
+@pytest.mark.parametrize(
+    ("printed", "seen"),
+    [
+        (b"", "stdout is empty"),
+        (b"ok\nno account\n", "stdout ends with: no account"),
+        (b"\xff\xfe\x00", "stdout, 3 bytes, ends with what is no text: ff fe 00"),
+    ],
+)
+def test_what_a_program_printed_in_place_of_an_account_is_shown(
+    climber: Climber, tmp_path: Path, printed: bytes, seen: str
+) -> None:
+    name = raw(tmp_path)
+    (tmp_path / name / "stdout").write_bytes(printed)
+    engine, _ = climber(failed(Reason.UNPARSED_OUTPUT, measured=False, raw=name))
+    assert engine.loads().evidence == (seen,)
+
+
+def test_a_speed_that_fell_for_no_reason_of_heat_is_told_on_the_last_rung(climber: Climber) -> None:
+    fell = {"code": "speed", "severity": "info", "title": "speed fell by 67% while clocks were steady", "evidence": ""}
+    engine, _ = climber({"findings": (fell,)})
+    outcome = engine.goes_on()
+    assert outcome.state is State.HELD
+    assert outcome.detail.endswith("; speed fell by 67% while clocks were steady")
+
+
+@pytest.mark.parametrize(
+    ("stderr", "seen"), [("no such op\n", "stderr ends with: no such op"), ("", "stdout ends with: hi")]
+)
+def test_an_engine_that_gives_up_without_an_account_is_quoted(
+    climber: Climber, tmp_path: Path, stderr: str, seen: str
+) -> None:
+    name = raw(tmp_path)
+    (tmp_path / name / "stdout").write_text("hi\n")
+    (tmp_path / name / "stderr").write_text(stderr)
+    engine, _ = climber(failed(Reason.ENGINE_ERROR, measured=False, raw=name))
+    assert engine.loads().evidence == (seen,)

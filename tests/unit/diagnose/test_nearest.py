@@ -84,6 +84,19 @@ def test_a_search_whose_time_is_over_says_so_and_keeps_what_works() -> None:
     assert [one.threads for one in found.found] == [5]
 
 
+def test_who_is_interrupted_keeps_what_was_found_so_far() -> None:
+    so_far = Search()
+
+    def works(setting: Setting) -> bool:
+        if setting.prompt_tokens == FAILS.prompt_tokens:
+            raise KeyboardInterrupt
+        return True
+
+    with pytest.raises(KeyboardInterrupt):
+        find_nearest(FAILS, axes_of(FAILS, ROOM), works, search=so_far)
+    assert so_far.found == [replace(FAILS, prompt_tokens=480)]
+
+
 @pytest.mark.parametrize(
     ("reason", "first"),
     [(Reason.OUT_OF_MEMORY, "use_mmap"), (Reason.OUTPUT_WRONG, "threads"), (Reason.HANG, "prompt_tokens")],

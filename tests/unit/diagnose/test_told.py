@@ -7,15 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.core.reasons import Reason
+from harness.core.resources import data_root
 from harness.core.toml import format_toml
 from harness.diagnose import rungs
 from harness.diagnose.asked import Request
 from harness.diagnose.climb import Climb
 from harness.diagnose.folder import pytest_command
-from harness.diagnose.ladder import Diagnosis, Workaround
-from harness.diagnose.rung import broke, held, unknown
+from harness.diagnose.ladder import Diagnosis, Workaround, again_of
+from harness.diagnose.rung import Outcome, broke, held, unknown
 from harness.diagnose.setting import Setting, Shape, plan_of, plan_values
-from harness.diagnose.told import as_json, result_lines, rung_line
+from harness.diagnose.told import as_json, result_lines, rung_line, steps_of, wrapped
 from harness.plan.load import load_plan
 from harness.plan.matrix import cells_of
 
@@ -88,6 +89,13 @@ def test_the_document_says_the_same_to_programs() -> None:
     assert told["failing_setting"]["threads"] == 8
 
 
+def test_the_documentation_names_every_key_of_the_document() -> None:
+    page = (data_root() / "docs" / "diagnose.md").read_text()
+    told = as_json(diagnosis())
+    for key in (*told, *told["workarounds"][0], *told["broken"]):
+        assert f"`{key}`" in page
+
+
 def test_a_layer_that_broke_is_exit_1_and_a_bug_of_ours_3() -> None:
     assert diagnosis().exit_status == 1
     ours = replace(diagnosis(), climb=Climb(((rungs.PHONE, broke(Reason.HARNESS_ERROR, "KeyError: 'x'")),)))
@@ -110,3 +118,56 @@ def test_the_command_names_phone_plan_and_bundle_quoted() -> None:
     request = replace(REQUEST, bundle_word="my build", adb="lab:5037")
     command = pytest_command(request, Path("/r/fails.toml"))
     assert command == "pytest --devices R58M --plan /r/fails.toml --bundle 'my build' --adb lab:5037"
+
+
+def test_advice_is_a_sentence_a_line_and_versions_are_no_sentences() -> None:
+    advice = "delete `x.bin` and run again. Try MNN 3.0.4 (not 3.0.0). `mnn-farm clean` makes room."
+    assert steps_of(advice) == [
+        "Delete `x.bin` and run again.",
+        "Try MNN 3.0.4 (not 3.0.0).",
+        "`mnn-farm clean` makes room.",
+    ]
+
+
+def test_prose_is_wrapped_below_its_begin_and_a_command_stays_whole() -> None:
+    command = f"fails:      pytest --plan {'x' * 60}"
+    lines = list(wrapped([f"cause:      {'word ' * 20}end", command], 60))
+    assert max(map(len, lines[:-1])) <= 60
+    assert lines[0].startswith("cause:      word")
+    assert all(line.startswith(" " * 12 + "word") for line in lines[1:-1])
+    assert lines[-1] == command
+
+
+def _broken_by(outcome: Outcome) -> str:
+    found = replace(diagnosis(), climb=Climb(((rungs.SUSTAINED, outcome),)))
+    return "\n".join(result_lines(found))
+
+
+def test_a_cell_in_which_the_product_failed_comes_with_the_command_of_its_crash_bundle() -> None:
+    assert "report:     mnn-farm crash reports/d ab12 --redact" in _broken_by(replace(CRASH, record="ab12"))
+    assert "mnn-farm crash" not in _broken_by(CRASH)
+
+
+def test_a_phone_that_was_lost_in_a_run_does_not_speak_against_the_rung() -> None:
+    lost = replace(broke(Reason.DEVICE_LOST, "it is gone"), record="ab12")
+    assert "the rung is not at fault" in _broken_by(lost)
+    assert rungs.SUSTAINED.why not in _broken_by(lost)
+    assert rungs.SUSTAINED.why in _broken_by(replace(broke(Reason.THROTTLED, "hot"), record="ab12"))
+
+
+def test_advice_for_many_cells_is_told_for_a_climb() -> None:
+    assert "climb again" in broke(Reason.DEVICE_LOST, "gone").advice[0]
+    of_plans = {Reason.OUT_OF_TIME}
+    told = {reason for reason in Reason if "--resume" in broke(reason, "x").advice[0]}
+    assert told <= of_plans
+
+
+def test_evidence_that_says_what_is_told_above_is_left_out() -> None:
+    said = broke(Reason.NO_SPACE, "disk full; with that lease_lost", evidence=["error:1: disk full", "df: 100%"])
+    assert "seen:       df: 100%" in _broken_by(said)
+    assert "error:1" not in _broken_by(said)
+
+
+def test_a_climb_that_is_repeated_takes_a_run_folder_of_its_own() -> None:
+    command = ["mnn-farm", "diagnose", "--run-dir", "d", "--device", "virtual:high", "--run-dir=e", "--json"]
+    assert again_of(command) == "mnn-farm diagnose --device virtual:high --json"
