@@ -17,6 +17,10 @@ _SAYS = re.compile(rf"(?i)^\W{{0,4}}(?:\w{{1,10}} )?(?:backend(?:_type)?\s?[:=]\
 _FIGURE = re.compile(r"(?i)(?<![\w.])(\d{1,7}(?:\.\d{1,6})?) ?(ms|s|tok(?:ens?)?/s|t/s|tps|fps)(?![\w/])")
 _MEAN = re.compile(r"(?i)\bavg\s?[:=]\s{0,8}(\d{1,7}(?:\.\d{1,6})?) ?(ms|s)(?![\w/])")
 _PHASE = re.compile(r"(?i)prefill|decode|load|create ?session|init|pp\d{1,5}|tg\d{1,5}")
+# Several figures in one line, each behind its name: `prefill 45.2 tok/s, decode 14.1 tok/s`.
+_NAMED = re.compile(
+    rf"(?i)(?:{_PHASE.pattern.removeprefix('(?i)')})[^\d,;|]{{0,15}}{_FIGURE.pattern.removeprefix('(?i)')}"
+)
 # MNN's benchmark.out: which backend, then a line for each model.
 _FORWARD = re.compile(r"(?i)^forward type:\W{0,6}(\w{2,10})")
 _AVERAGE = re.compile(r"^\[ ?- ?\] (?P<model>\S{1,120})\s.{0,80}avg =\s{0,8}(?P<ms>\d{1,7}(?:\.\d{1,6})?) ?ms")
@@ -84,13 +88,18 @@ def _said(entries: Sequence[Entry]) -> Iterator[_Figure]:
         text = entry.text
         if entry.kind not in ("note", "text") or len(text) > 160 or (says := _SAYS.match(text)) is None:
             continue
+        if len(set(map(str.lower, _BACKEND.findall(text)))) != 1:
+            continue
         figures = _MEAN.findall(text) or _FIGURE.findall(text)
-        if len(figures) == 1 and len(set(map(str.lower, _BACKEND.findall(text)))) == 1 and float(figures[0][0]) > 0:
-            value, unit = float(figures[0][0]), figures[0][1].lower()
-            phase = "" if (found := _PHASE.search(text)) is None else found[0].lower()
-            cost = 1 / value if unit in _RATES else value * (1000 if unit == "s" else 1)
-            work = f"said {phase} {'rate' if unit in _RATES else 'time'}"
-            yield _Figure(says[1].lower(), work, cost, f"{figures[0][0]} {unit}", entry.evidence)
+        named = [match[0] for match in _NAMED.finditer(text)]
+        for part in [text] if len(figures) == 1 else named if len(named) == len(figures) else []:
+            number, unit = (_MEAN.findall(part) or _FIGURE.findall(part))[0]
+            value, unit = float(number), unit.lower()
+            if value > 0:
+                phase = "" if (found := _PHASE.search(part)) is None else found[0].lower()
+                cost = 1 / value if unit in _RATES else value * (1000 if unit == "s" else 1)
+                work = f"said {phase} {'rate' if unit in _RATES else 'time'}"
+                yield _Figure(says[1].lower(), work, cost, f"{number} {unit}", entry.evidence)
 
 
 def _columns(entries: Sequence[Entry]) -> Iterator[_Figure]:

@@ -76,3 +76,12 @@ def test_the_mean_counts_where_a_line_tells_the_extremes_too() -> None:
     finding = slower("CPU backend: max = 300.0 ms  avg = 200.0 ms\nopenCL backend: max = 310.0 ms  avg = 300.0 ms\n")
     assert finding is not None
     assert "300.0 ms on opencl, 200.0 ms on the CPU (1.5 times)" in finding.title
+
+
+def test_figures_of_one_line_are_compared_each_by_its_name() -> None:
+    finding = slower(
+        "CPU 4 threads: prefill 45.2 tok/s, decode 14.1 tok/s\nOpenCL: prefill 30.1 tok/s, decode 5 tok/s\n"
+    )
+    assert finding is not None
+    assert "5 tok/s on opencl, 14.1 tok/s on the CPU (2.8 times)" in finding.title
+    assert slower("CPU: prefill 45.2 tok/s, decode 14.1 tok/s\nOpenCL: prefill 130 tok/s, decode 5 tok/s\n") is None
