@@ -8,7 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import typer
 
+from harness.cli import app
 from harness.commands.triage_judge import judged_entries
 from harness.core.errors import ConfigError
 from harness.triage.finding import Finding
@@ -152,3 +154,10 @@ def test_two_rules_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(ONE + ONE, encoding="utf-8")
     with pytest.raises(ConfigError, match="one is there twice"):
         read_rules(tmp_path)
+
+
+def test_every_command_of_ours_that_an_advice_names_is_there() -> None:
+    known = set(vars(typer.main.get_command(app))["commands"])
+    texts = [text for rule in RULES for text in (rule.title, rule.cause, *rule.advice)]
+    named = {match[1] for text in texts for match in re.finditer(r"`mnn-farm ([a-z]+)", text)}
+    assert {"bins", "clean", "devices", "doctor", "models"} <= named <= known
