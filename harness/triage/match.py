@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from harness.triage.entry import Entry
 from harness.triage.rule import Pattern, Rule, plain_name
@@ -13,6 +14,12 @@ from harness.triage.scan import Scanner
 # So many lines are kept as evidence of one pattern; counting ends at the second number.
 _KEPT = 5
 _ENOUGH = 500
+
+
+@cache
+def _compiled(regex: str) -> re.Pattern[str]:
+    """Return an expression, compiled once: the rules have about as many as ``re`` itself remembers."""
+    return re.compile(regex)
 
 
 @dataclass(eq=False)
@@ -66,7 +73,7 @@ class _Progress:
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self.any, self.all, self.none = (
-            [_Seen(pattern, re.compile(pattern.regex)) for pattern in patterns]
+            [_Seen(pattern, _compiled(pattern.regex)) for pattern in patterns]
             for patterns in (rule.any, rule.all, rule.none)
         )
         self._near: tuple[list[Entry], dict[str, str]] | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import BinaryIO
 
 import numpy as np
@@ -134,6 +135,7 @@ def _plain(stream: BinaryIO) -> Iterator[bytes]:
         yield b"\n"
 
 
+@cache  # every case asks for the same thousand and a half
 def _rarest(needle: bytes) -> bytes:
     if len(needle) < GRAM:
         raise ValueError(f"the needle {needle!r} is shorter than {GRAM} bytes")
