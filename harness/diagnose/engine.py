@@ -23,6 +23,8 @@ _PATIENCE, _SOON_S = 8.0, 2.0
 _FEW_TOKENS = 4
 # Some phones never allow their top clock; one that is held below this share is throttled.
 _CAPPED = 0.7
+# All threads that reach less than this share of what one reaches are too many.
+_CLIFF = 0.7
 _TAIL = 256
 _TEXTS = ("stderr", "stdout", "logcat")
 # They spoil a figure, not the answer to whether it works: told, and judged where heat is the question.
@@ -120,7 +122,14 @@ class Engine:
         cores = self._subject.cores
         if cores == 1:
             return unknown("the phone has one core")
-        return self._judge(self.run(replace(self._subject.base, threads=cores), self._compared), rungs.THREADS)
+        ran = self.run(replace(self._subject.base, threads=cores), self._compared)
+        outcome = self._judge(ran, rungs.THREADS)
+        one = next((each for each in self._held if each.setting == self._subject.base), None)
+        before, now = (None if each is None else _decode_tps(each.record) for each in (one, ran))
+        if outcome.state is State.HELD and before and now and now < _CLIFF * before:
+            said = f"slower than 1 thread, {before:.1f} tok/s: slow cores hold the fast ones up, take fewer threads"
+            outcome = replace(outcome, detail=f"{outcome.detail}; {said}")
+        return outcome
 
     def gpu(self, backend: str) -> Callable[[], Outcome]:
         """Return the rung of a GPU backend: it is there, is really used, and computes rightly."""
@@ -331,9 +340,14 @@ def heat_of(record: CellRecord) -> str:
     return f"it throttled{after}{speeds}{clock} (judged by {thermal.judged_by})"
 
 
-def _figures(record: CellRecord) -> str:
+def _decode_tps(record: CellRecord) -> float | None:
     decode = record.metrics.decode_tps if record.metrics is not None else None
+    return None if decode is None else decode.median
+
+
+def _figures(record: CellRecord) -> str:
+    decode = _decode_tps(record)
     match = record.output.match if record.output is not None else None
-    words = ["" if decode is None else f"{decode.median:.1f} tok/s", "" if match is None else f"text: {match}"]
+    words = ["" if decode is None else f"{decode:.1f} tok/s", "" if match is None else f"text: {match}"]
     proof = record.backend.strength if record.backend is not None else "none"
     return ", ".join([*filter(None, words), f"backend {record.config.backend} proven by {proof}"])

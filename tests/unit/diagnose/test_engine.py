@@ -152,6 +152,19 @@ def test_all_threads_are_as_many_as_the_phone_has_cores(climber: Climber) -> Non
     assert alone.all_threads().state is State.UNKNOWN
 
 
+def test_all_threads_that_are_slower_than_one_are_told_so(climber: Climber) -> None:
+    engine, _ = climber({"tps": 50.0}, {"tps": 12.0})
+    assert ended(engine.text_is_right()) == ("held", None)
+    outcome = engine.all_threads()
+    assert ended(outcome) == ("held", None)
+    assert outcome.detail.endswith(
+        "slower than 1 thread, 50.0 tok/s: slow cores hold the fast ones up, take fewer threads"
+    )
+    faster, _ = climber({"tps": 50.0}, {"tps": 90.0})
+    faster.text_is_right()
+    assert "slower" not in faster.all_threads().detail
+
+
 def test_a_figure_that_is_spoilt_breaks_no_rung(climber: Climber) -> None:
     engine, _ = climber(failed(Reason.THROTTLED))
     outcome = engine.all_threads()
