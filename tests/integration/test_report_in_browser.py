@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import struct
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 import pytest
 
+from benchmarks.browser import CHROMIUM, Browser
 from harness.core.reasons import Reason
 from harness.report.html import write_report
 
-BROWSER = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="chromium is not installed (Debian package chromium)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian package chromium)")
 
-DEADLINE_S = 60.0
+CHART = "!!document.querySelector('svg.main-svg .legendtext')"
 
 
 class Seen(NamedTuple):
@@ -46,39 +43,34 @@ def make(load_module: Callable[[Path], ModuleType]) -> ModuleType:
     return load_module(path)
 
 
-def browse(page: Path, scratch: Path, *, width: int = 1400, height: int = 2400, dark: bool = False) -> Seen:
-    picture = scratch / "page.png"
-    argv = [
-        *(["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []),
-        str(BROWSER),
-        "--headless=new",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--no-first-run",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        *(["--no-sandbox"] if os.geteuid() == 0 else []),
-        *(["--blink-settings=preferredColorScheme=0"] if dark else []),
-        f"--user-data-dir={scratch / 'profile'}",
-        "--enable-logging=stderr",
-        "--v=0",
-        "--virtual-time-budget=8000",
-        f"--window-size={width},{height}",
-        f"--screenshot={picture}",
-        "--dump-dom",
-        page.as_uri(),
-    ]
-    done = subprocess.run(argv, capture_output=True, timeout=DEADLINE_S, check=False)
-    log = done.stderr.decode("utf-8", "replace")
-    assert done.returncode == 0, log[-2000:]
-    console = [line for line in log.splitlines() if ":CONSOLE" in line]
-    return Seen(done.stdout.decode("utf-8", "replace"), console, picture.read_bytes())
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as started:
+        yield started
 
 
-def test_the_chart_is_drawn_and_the_console_stays_empty(make: ModuleType, tmp_path: Path) -> None:
+@pytest.fixture
+def browse(browser: Browser) -> Callable[..., Seen]:
+    """Open a page and return what became of it, when what ``until`` looks for is there."""
+
+    def look(page: Path, *, width: int = 1400, height: int = 2400, dark: bool = False, until: str = "true") -> Seen:
+        browser.size(width, height)
+        browser.prefer("dark" if dark else "light")
+        browser.open("about:blank")
+        browser.console.clear()
+        browser.open(page.as_uri())
+        browser.until(f"!document.querySelector('.loading') && ({until})")
+        return Seen(browser.ask("document.documentElement.outerHTML"), list(browser.console), browser.picture())
+
+    return look
+
+
+def test_the_chart_is_drawn_and_the_console_stays_empty(
+    make: ModuleType, browse: Callable[..., Seen], tmp_path: Path
+) -> None:
     records = [*make.all_verdicts(), make.record(backend="opencl", threads=68, precision="normal", tps=55.5)]
     # So high that the chart is in it: charts are drawn when they come into view.
-    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), records)), tmp_path, height=6000)
+    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), records)), height=6000, until=CHART)
     assert seen.console == []
     speed = seen.drawn.split('<section id="speed"')[1].split("</section>")[0]
     assert re.search(r'<svg class="main-svg"', speed)
@@ -89,23 +81,23 @@ def test_the_chart_is_drawn_and_the_console_stays_empty(make: ModuleType, tmp_pa
     assert len(seen.picture) > 50_000
 
 
-def test_a_narrow_dark_window_is_drawn_too(make: ModuleType, tmp_path: Path) -> None:
+def test_a_narrow_dark_window_is_drawn_too(make: ModuleType, browse: Callable[..., Seen], tmp_path: Path) -> None:
     page = write_report(make.run_folder(tmp_path / "run", make.info(), [*make.all_verdicts(), *make.a_night()]))
     # So high that the chart is in it: charts are drawn when they come into view.
-    seen = browse(page, tmp_path, width=500, height=9000, dark=True)
+    seen = browse(page, width=500, height=9000, dark=True, until=CHART)
     assert seen.console == []
     assert "has not measured since" in seen.drawn
     assert re.search(r'<svg class="main-svg"[^>]*width="4\d\d"', seen.drawn)
 
 
-def test_hostile_text_runs_nothing(make: ModuleType, tmp_path: Path) -> None:
+def test_hostile_text_runs_nothing(make: ModuleType, browse: Callable[..., Seen], tmp_path: Path) -> None:
     evil = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{7*7}}"
     cells = [
         make.record(phone=make.phone(evil), model=evil, precision=evil),
         make.record(phone=make.phone(evil), model=evil, reason=Reason.CRASH, detail=evil, threads=2),
     ]
     page = write_report(make.run_folder(tmp_path / "run", make.info("atlas", plan_name=evil), cells))
-    seen = browse(page, tmp_path)
+    seen = browse(page)
     assert seen.console == []
     title = re.search(r"<title>(.*?)</title>", seen.dom)
     assert title is not None
@@ -114,30 +106,34 @@ def test_hostile_text_runs_nothing(make: ModuleType, tmp_path: Path) -> None:
     assert re.search(r'class="legendtext"[^>]*>[^<]*&lt;/script&gt;', seen.drawn)
 
 
-def test_a_page_without_chart_carries_no_chart_library(make: ModuleType, tmp_path: Path) -> None:
+def test_a_page_without_chart_carries_no_chart_library(
+    make: ModuleType, browse: Callable[..., Seen], tmp_path: Path
+) -> None:
     page = write_report(make.run_folder(tmp_path / "run", make.info(), []))
-    seen = browse(page, tmp_path)
+    seen = browse(page)
     assert seen.console == []
     assert "There is no chart: no cell was run." in seen.dom
     assert 'id="plotly"' not in seen.dom
     assert page.stat().st_size < 120_000
 
 
-def test_a_script_that_is_not_ours_is_refused_and_the_console_says_so(make: ModuleType, tmp_path: Path) -> None:
+def test_a_script_that_is_not_ours_is_refused_and_the_console_says_so(
+    make: ModuleType, browse: Callable[..., Seen], tmp_path: Path
+) -> None:
     page = write_report(make.run_folder(tmp_path / "run", make.info(), make.all_verdicts()))
     html = page.read_text(encoding="utf-8")
     page.write_text(html.replace("</main>", "<script>document.title='owned'</script></main>"), encoding="utf-8")
-    seen = browse(page, tmp_path)
+    seen = browse(page)
     assert "<title>owned" not in seen.dom
     assert any("Content Security Policy" in line for line in seen.console)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_curves_of_a_soak_are_drawn_without_a_script_of_their_own(
-    make: ModuleType, tmp_path: Path, dark: bool
+    make: ModuleType, browse: Callable[..., Seen], tmp_path: Path, dark: bool
 ) -> None:
     cells = [make.sustained(), make.sustained("birch", points=make.curve(sensors=False))]
-    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), cells)), tmp_path, width=900, dark=dark)
+    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), cells)), width=900, dark=dark)
     assert seen.console == []
     assert len(re.findall(r'<polyline class="curve', seen.drawn)) == 4
     assert seen.drawn.count("onset 60.4 s") == 2
