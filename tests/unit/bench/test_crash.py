@@ -181,8 +181,8 @@ def test_frames_are_named_by_the_unstripped_files_in_the_bundles_folder(
     (tmp_path / "bundle" / "symbols").mkdir(parents=True)
     (tmp_path / "bundle" / "symbols" / "libMNN.so").write_bytes(elf({"_ZN3MNN7Session6resizeEv": (0x1000, 0x40)}))
     crash, account = crashed(log=block(OURS, 99, library="/data/local/tmp/x/libMNN.so", pc="1018"))
-    assert "MNN::Session::resize+24" in crash.causes[0].evidence
-    frame = {"path": "/data/local/tmp/x/libMNN.so", "pc": "0000000000001018", "function": "MNN::Session::resize+24"}
+    assert "MNN::Session::resize()+24" in crash.causes[0].evidence
+    frame = {"path": "/data/local/tmp/x/libMNN.so", "pc": "0000000000001018", "function": "MNN::Session::resize()+24"}
     assert written(account)[2]["frames"] == [frame]
 
 

@@ -101,7 +101,7 @@ pid: 7, tid: 7, name: x  >>> farm_runner <<<
 signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0
       #00 pc 0000000000001018  /data/local/tmp/x/libMNN.so
 """
-    frame = {"path": "/data/local/tmp/x/libMNN.so", "pc": "0000000000001018", "function": "MNN::Session::resize+24"}
+    frame = {"path": "/data/local/tmp/x/libMNN.so", "pc": "0000000000001018", "function": "MNN::Session::resize()+24"}
     files = {"evidence/tombstone_03.txt": block, "record.json": b"{}", "logcat.log": b"Killed\n"}
     with_bundle(folder, record, files, frames=[frame], transport="10.0.0.7:5555")
     done = farm(folder, record.cell_id[:9], "-o", tmp_path / "a.zip", "--redact")
@@ -111,7 +111,7 @@ signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0
         told = CliRunner().invoke(app, ["triage", str(tmp_path / "a.zip"), "--json", *more])
         [finding] = json.loads(told.stdout)["findings"]
         assert finding["evidence"][0]["source"] == "a.zip!evidence/tombstone_03.txt"
-        assert any("MNN::Session::resize+24" in one["text"] for one in finding["evidence"])
+        assert any("MNN::Session::resize()+24" in one["text"] for one in finding["evidence"])
 
 
 def test_redacted_it_names_nobody_and_says_what_was_masked(

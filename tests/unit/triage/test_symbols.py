@@ -56,9 +56,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("frame", "name"),
     [
-        (Frame(0, "/data/local/tmp/libMNN.so", None, BUILD_ID, "1018"), "MNN::Session::resize+24"),
+        (Frame(0, "/data/local/tmp/libMNN.so", None, BUILD_ID, "1018"), "MNN::Session::resize()+24"),
         (Frame(0, "/data/app/x/base.apk!libMNN.so", None, None, "0000000000002004"), "main+4"),
-        (Frame(0, "/renamed.so", None, BUILD_ID, "1000"), "MNN::Session::resize+0"),
+        (Frame(0, "/renamed.so", None, BUILD_ID, "1000"), "MNN::Session::resize()+0"),
         (Frame(0, "/data/local/tmp/libMNN.so", None, "ff" * 20, "1018"), None),
         (Frame(0, "/data/local/tmp/libllm.so", None, None, "1018"), None),
         (Frame(0, "/data/local/tmp/libMNN.so", None, None, "0010"), None),
@@ -73,28 +73,26 @@ def test_a_frame_is_named_by_the_file_of_its_build(folder: Path, frame: Frame, n
 @pytest.mark.parametrize(
     ("mangled", "name"),
     [
-        (RESIZE, "MNN::Session::resize"),
-        ("_ZNK3MNN4Full1fEi", "MNN::Full::f"),
-        ("_ZN3MNN7SessionC2Ei", "MNN::Session::Session"),
-        ("_ZN3MNN6HolderIiED0Ev", "MNN::Holder<>::~Holder"),
-        ("_ZNK3MNN6HolderIiSt6vectorIS0_SaIS0_EEE3getEi", "MNN::Holder<>::get"),
-        ("_ZNK3MNN7SessioneqERKS0_", "MNN::Session::operator=="),
-        ("_ZN3MNN12_GLOBAL__N_14hideERNSt3__16vectorIfEE", "MNN::(anonymous namespace)::hide"),
-        ("_ZZN3MNN3runEiENK3$_0clEi", "MNN::run::$_0::operator()"),
-        ("_ZZN3MNN4loopERKSt8functionIFvmEEENKUlmE_clEm", "MNN::loop::{lambda}::operator()"),
-        ("_ZN3MNN3addIfLi4EEEvPT_PKS1_m.constprop.0", "MNN::add<>"),
-        ("_ZThn16_N3MNN4Loop4stepEv", "MNN::Loop::step"),
-        ("_ZN3MNN6TensorcvPfEv", "MNN::Tensor::operator f"),
-        ("_ZNSt6vectorIN3MNN2OpESaIS1_EE9push_backEOS1_", "std::vector<>::push_back"),
-        ("_Z5startv", "start"),
-        ("_ZL4idlePFvPvEDnDpRT_", "idle"),
+        (RESIZE, "MNN::Session::resize()"),
+        ("_ZNK3MNN4Full1fEi", "MNN::Full::f(int) const"),
+        ("_ZN3MNN7SessionC2Ei", "MNN::Session::Session(int)"),
+        ("_ZN3MNN6HolderIiED0Ev", "MNN::Holder<int>::~Holder()"),
+        ("_ZNK3MNN7SessioneqERKS0_", "MNN::Session::operator==(MNN::Session const&) const"),
+        (
+            "_ZN3MNN12_GLOBAL__N_14hideERNSt3__16vectorIfEE",
+            "MNN::(anonymous namespace)::hide(std::__1::vector<float>&)",
+        ),
+        ("_ZZN3MNN3runEiENK3$_0clEi", "MNN::run(int)::$_0::operator()(int) const"),
+        ("_ZThn16_N3MNN4Loop4stepEv", "non-virtual thunk to MNN::Loop::step()"),
+        ("_Z5startv", "start()"),
         ("main", "main"),
         ("MNNPackedMatMul", "MNNPackedMatMul"),
         ("_ZN99xE", "_ZN99xE"),
         ("_ZN3MNN", "_ZN3MNN"),
-        ("_ZN3MNN1fIXsr1AE1bEEEvv", "_ZN3MNN1fIXsr1AE1bEEEvv"),
+        ("_Z\udcff", "_Z\udcff"),
         ("_Z", "_Z"),
         ("_ZN" + "1aIN" * 500, "_ZN" + "1aIN" * 500),
+        ("_Z1f" + "i" * 3999, "_Z1f" + "i" * 3999),
     ],
 )
 def test_names_are_shown_as_people_write_them(mangled: str, name: str) -> None:
@@ -112,7 +110,7 @@ def test_of_one_build_the_stripped_file_hides_nothing(tmp_path: Path) -> None:
     (tmp_path / "libMNN.so").write_bytes(elf({"exported": (0x1000, 0x4000)}))
     (tmp_path / "symbols" / "libMNN.so").write_bytes(elf({"exported": (0x1000, 0x40), RESIZE: (0x1040, 0x40)}))
     for build_id in (BUILD_ID, None):
-        assert Symbols(tmp_path).name(Frame(0, "/x/libMNN.so", None, build_id, "1048")) == "MNN::Session::resize+8"
+        assert Symbols(tmp_path).name(Frame(0, "/x/libMNN.so", None, build_id, "1048")) == "MNN::Session::resize()+8"
 
 
 def test_without_a_build_id_two_builds_of_a_name_are_not_told_apart(folder: Path) -> None:
@@ -157,8 +155,8 @@ def test_the_command_shows_the_function(folder: Path) -> None:
         f"      #00 pc 0000000000001018  /data/local/tmp/q/libMNN.so (BuildId: {BUILD_ID})\n"
     )
     told = CliRunner().invoke(app, ["triage", "-", "--symbols", str(folder)], input=log.encode()).output
-    assert "1. error: Crash in MNN's code (SIGSEGV in libMNN.so, MNN::Session::resize+24)" in told
-    assert "seen:   stdin:4: #00 libMNN.so MNN::Session::resize+24 (by its unstripped file)" in told
+    assert "1. error: Crash in MNN's code (SIGSEGV in libMNN.so, MNN::Session::resize()+24)" in told
+    assert "seen:   stdin:4: #00 libMNN.so MNN::Session::resize()+24 (by its unstripped file)" in told
 
 
 def test_files_of_another_build_are_named(folder: Path) -> None:
