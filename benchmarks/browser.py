@@ -6,12 +6,14 @@ import base64
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
+import struct
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 CHROMIUM = shutil.which("chromium")
 _DEADLINE_S = 60.0
@@ -27,6 +29,24 @@ def _pipe() -> tuple[int, int]:
 
 class BrowserError(Exception):
     """The browser refused a command, or does not answer."""
+
+
+class Seen(NamedTuple):
+    """What the browser made of a page."""
+
+    dom: str
+    console: list[str]
+    picture: bytes
+
+    @property
+    def drawn(self) -> str:
+        """The page without its scripts."""
+        return re.sub(r"<script.*?</script>", "", self.dom, flags=re.DOTALL)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the picture in pixels."""
+        return struct.unpack(">II", self.picture[16:24])
 
 
 class Browser:
@@ -171,6 +191,18 @@ class Browser:
     def type(self, text: str) -> None:
         """Type into what has the focus."""
         self.send("Input.insertText", text=text)
+
+    def look(
+        self, page: Path, *, width: int = 1400, height: int = 2400, dark: bool = False, until: str = "true"
+    ) -> Seen:
+        """Open a page, wait until an expression is true in it, and return what became of it."""
+        self.size(width, height)
+        self.prefer("dark" if dark else "light")
+        self.open("about:blank")
+        self.console.clear()
+        self.open(page.as_uri())
+        self.until(f"!document.querySelector('.loading') && ({until})")
+        return Seen(self.ask("document.documentElement.outerHTML"), list(self.console), self.picture())
 
     def picture(self, *, whole: bool = False) -> bytes:
         """Return a PNG of the window, or of the whole page."""

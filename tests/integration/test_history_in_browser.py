@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from benchmarks.browser import CHROMIUM, Browser
 from harness.core.reasons import Reason
 from harness.report.history_page import write_history
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("chromium") is None, reason="chromium is not installed (Debian package chromium)"
-)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian package chromium)")
 
 EVIL = "</title></style><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 LEVELS = (48.0, 48.2, 47.9, 48.1, 47.8, 48.0, 42.1, 41.8, 42.0, 41.9)
@@ -25,7 +23,6 @@ def test_changes_gaps_and_intervals_are_drawn_and_nothing_runs(
     load_module: Callable[[Path], ModuleType], tmp_path: Path
 ) -> None:
     make = load_module(Path(__file__).parents[1] / "unit" / "report" / "factory.py")
-    browse = load_module(Path(__file__).with_name("test_report_in_browser.py")).browse
     folders = []
     for nth, tps in enumerate(LEVELS):
         run_id = f"run-{nth:02}"
@@ -35,7 +32,8 @@ def test_changes_gaps_and_intervals_are_drawn_and_nothing_runs(
         ]
         info = make.info("birch", run_id=run_id, started=f"2026-01-{nth + 1:02}T00:00:00Z", plan_name=EVIL)
         folders.append(make.run_folder(tmp_path / run_id, info, cells))
-    seen = browse(write_history(folders), tmp_path, width=500, dark=True)
+    with Browser(tmp_path) as browser:
+        seen = browser.look(write_history(folders), width=500, dark=True)
     assert seen.console == []
     assert "<script" not in seen.dom
     assert "<img" not in seen.dom

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
 
 import pytest
 
@@ -18,23 +16,6 @@ from harness.report.html import write_report
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian package chromium)")
 
 CHART = "!!document.querySelector('svg.main-svg .legendtext')"
-
-
-class Seen(NamedTuple):
-    """What the browser made of a page."""
-
-    dom: str
-    console: list[str]
-    picture: bytes
-
-    @property
-    def drawn(self) -> str:
-        """The page without its scripts."""
-        return re.sub(r"<script.*?</script>", "", self.dom, flags=re.DOTALL)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return struct.unpack(">II", self.picture[16:24])
 
 
 @pytest.fixture(scope="module")
@@ -49,28 +30,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture
-def browse(browser: Browser) -> Callable[..., Seen]:
-    """Open a page and return what became of it, when what ``until`` looks for is there."""
-
-    def look(page: Path, *, width: int = 1400, height: int = 2400, dark: bool = False, until: str = "true") -> Seen:
-        browser.size(width, height)
-        browser.prefer("dark" if dark else "light")
-        browser.open("about:blank")
-        browser.console.clear()
-        browser.open(page.as_uri())
-        browser.until(f"!document.querySelector('.loading') && ({until})")
-        return Seen(browser.ask("document.documentElement.outerHTML"), list(browser.console), browser.picture())
-
-    return look
-
-
-def test_the_chart_is_drawn_and_the_console_stays_empty(
-    make: ModuleType, browse: Callable[..., Seen], tmp_path: Path
-) -> None:
+def test_the_chart_is_drawn_and_the_console_stays_empty(make: ModuleType, browser: Browser, tmp_path: Path) -> None:
     records = [*make.all_verdicts(), make.record(backend="opencl", threads=68, precision="normal", tps=55.5)]
     # So high that the chart is in it: charts are drawn when they come into view.
-    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), records)), height=6000, until=CHART)
+    seen = browser.look(write_report(make.run_folder(tmp_path / "run", make.info(), records)), height=6000, until=CHART)
     assert seen.console == []
     speed = seen.drawn.split('<section id="speed"')[1].split("</section>")[0]
     assert re.search(r'<svg class="main-svg"', speed)
@@ -81,23 +44,23 @@ def test_the_chart_is_drawn_and_the_console_stays_empty(
     assert len(seen.picture) > 50_000
 
 
-def test_a_narrow_dark_window_is_drawn_too(make: ModuleType, browse: Callable[..., Seen], tmp_path: Path) -> None:
+def test_a_narrow_dark_window_is_drawn_too(make: ModuleType, browser: Browser, tmp_path: Path) -> None:
     page = write_report(make.run_folder(tmp_path / "run", make.info(), [*make.all_verdicts(), *make.a_night()]))
     # So high that the chart is in it: charts are drawn when they come into view.
-    seen = browse(page, width=500, height=9000, dark=True, until=CHART)
+    seen = browser.look(page, width=500, height=9000, dark=True, until=CHART)
     assert seen.console == []
     assert "has not measured since" in seen.drawn
     assert re.search(r'<svg class="main-svg"[^>]*width="4\d\d"', seen.drawn)
 
 
-def test_hostile_text_runs_nothing(make: ModuleType, browse: Callable[..., Seen], tmp_path: Path) -> None:
+def test_hostile_text_runs_nothing(make: ModuleType, browser: Browser, tmp_path: Path) -> None:
     evil = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{7*7}}"
     cells = [
         make.record(phone=make.phone(evil), model=evil, precision=evil),
         make.record(phone=make.phone(evil), model=evil, reason=Reason.CRASH, detail=evil, threads=2),
     ]
     page = write_report(make.run_folder(tmp_path / "run", make.info("atlas", plan_name=evil), cells))
-    seen = browse(page)
+    seen = browser.look(page)
     assert seen.console == []
     title = re.search(r"<title>(.*?)</title>", seen.dom)
     assert title is not None
@@ -106,11 +69,9 @@ def test_hostile_text_runs_nothing(make: ModuleType, browse: Callable[..., Seen]
     assert re.search(r'class="legendtext"[^>]*>[^<]*&lt;/script&gt;', seen.drawn)
 
 
-def test_a_page_without_chart_carries_no_chart_library(
-    make: ModuleType, browse: Callable[..., Seen], tmp_path: Path
-) -> None:
+def test_a_page_without_chart_carries_no_chart_library(make: ModuleType, browser: Browser, tmp_path: Path) -> None:
     page = write_report(make.run_folder(tmp_path / "run", make.info(), []))
-    seen = browse(page)
+    seen = browser.look(page)
     assert seen.console == []
     assert "There is no chart: no cell was run." in seen.dom
     assert 'id="plotly"' not in seen.dom
@@ -118,22 +79,22 @@ def test_a_page_without_chart_carries_no_chart_library(
 
 
 def test_a_script_that_is_not_ours_is_refused_and_the_console_says_so(
-    make: ModuleType, browse: Callable[..., Seen], tmp_path: Path
+    make: ModuleType, browser: Browser, tmp_path: Path
 ) -> None:
     page = write_report(make.run_folder(tmp_path / "run", make.info(), make.all_verdicts()))
     html = page.read_text(encoding="utf-8")
     page.write_text(html.replace("</main>", "<script>document.title='owned'</script></main>"), encoding="utf-8")
-    seen = browse(page)
+    seen = browser.look(page)
     assert "<title>owned" not in seen.dom
     assert any("Content Security Policy" in line for line in seen.console)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_curves_of_a_soak_are_drawn_without_a_script_of_their_own(
-    make: ModuleType, browse: Callable[..., Seen], tmp_path: Path, dark: bool
+    make: ModuleType, browser: Browser, tmp_path: Path, dark: bool
 ) -> None:
     cells = [make.sustained(), make.sustained("birch", points=make.curve(sensors=False))]
-    seen = browse(write_report(make.run_folder(tmp_path / "run", make.info(), cells)), width=900, dark=dark)
+    seen = browser.look(write_report(make.run_folder(tmp_path / "run", make.info(), cells)), width=900, dark=dark)
     assert seen.console == []
     assert len(re.findall(r'<polyline class="curve', seen.drawn)) == 4
     assert seen.drawn.count("onset 60.4 s") == 2
