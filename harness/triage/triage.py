@@ -14,6 +14,7 @@ from harness.triage.entry import Entry, Kind, read_entry
 from harness.triage.finding import Finding, findings_of
 from harness.triage.match import Matcher
 from harness.triage.readers.backends import backend_entries
+from harness.triage.readers.benched import bench_rows
 from harness.triage.readers.clocks import clock_entries
 from harness.triage.readers.crash import NEEDLES as CRASH_NEEDLES
 from harness.triage.readers.crash import CrashReader, Frame
@@ -160,8 +161,9 @@ def _of_whole(name: str, whole: bytes | None, judges: Sequence[Judge]) -> Iterat
     plain = b"".join(blocks(io.BytesIO(whole)))
     entries = list(_entries(name, plain, kind_of(plain[:HEAD])))
     if entries and entries[0].kind != "record":
-        yield from table_entries(entries)
-        yield from backend_entries(entries)
+        rows = bench_rows(entries)
+        yield from table_entries(entries, rows)
+        yield from backend_entries(entries, rows)
         yield from series_entries(entries)
         yield from state_entries(entries)
         yield from clock_entries(entries)

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.runners.lines import Line
-from harness.runners.llm_bench import parse_bench
 from harness.triage.entry import Entry, Evidence
+from harness.triage.readers.benched import Benched
 
 _NAMES = ("opencl", "vulkan", "opengl", "metal", "gpu", "npu", "qnn", "nnapi", "hexagon")
 _BACKEND = re.compile(rf"(?i)(?<![a-z])(cpu|{'|'.join(_NAMES)})(?![a-z])")
@@ -52,9 +51,9 @@ class _Figure:
     evidence: tuple[Evidence, ...]
 
 
-def backend_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
+def backend_entries(entries: Sequence[Entry], rows: Sequence[Benched]) -> Iterator[Entry]:
     """Yield lines for rules: the GPU is slower, or the same, in all that was compared; a cache saved nothing."""
-    figures = [*_benchmark(entries), *_said(entries), *_columns(entries), *_bench_rows(entries)]
+    figures = [*_benchmark(entries), *_said(entries), *_columns(entries), *_benched(rows)]
     by_work: dict[str, dict[str, _Figure]] = {}
     for figure in figures:
         by_work.setdefault(figure.work, {}).setdefault(figure.backend, figure)
@@ -119,17 +118,16 @@ def _columns(entries: Sequence[Entry]) -> Iterator[_Figure]:
                 yield _Figure(cells[places[0]], f"column {rest}", 1 / float(value[0]), shown, entry.evidence)
 
 
-def _bench_rows(entries: Sequence[Entry]) -> Iterator[_Figure]:
-    lines = {entry.text.strip()[:300]: entry for entry in entries if "|" in entry.text}
-    for row in parse_bench([Line(entry.text) for entry in entries]).rows:
-        entry = lines.get(row.line)
+def _benched(rows: Sequence[Benched]) -> Iterator[_Figure]:
+    for one in rows:
+        row = one.row
         backend = (row.backend or "").lower()
-        if entry is None or not (backend == "cpu" or backend in _NAMES):
+        if not one.in_table or not (backend == "cpu" or backend in _NAMES):
             continue
         for speed in row.speeds:
             if speed.tps > 0:
                 work = f"bench {row.model} {row.test} {row.precision} {speed.phase}"
-                yield _Figure(backend, work, 1 / speed.tps, f"{speed.tps:g} tok/s", entry.evidence)
+                yield _Figure(backend, work, 1 / speed.tps, f"{speed.tps:g} tok/s", one.entry.evidence)
 
 
 def _cached(entries: Sequence[Entry]) -> Iterator[Entry]:

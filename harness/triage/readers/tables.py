@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from harness.runners.lines import Line
-from harness.runners.llm_bench import parse_bench
 from harness.triage.entry import Entry, Evidence
+from harness.triage.readers.benched import Benched
 
 # What parts the columns: a sign of its own, else blanks.
 _SIGNS = ("|", "\t", ",", ";")
@@ -167,18 +166,17 @@ def _named(text: str, name: str) -> float | None:
     return float(values[0]) if len(values) == 1 else None
 
 
-def _benched(entries: Sequence[Entry]) -> Iterator[Table]:
+def _benched(rows: Sequence[Benched]) -> Iterator[Table]:
     """Yield the decode speeds of ``llm_bench`` rows that differ in their threads alone."""
     tests: dict[tuple[object, ...], list[tuple[float, float, Entry]]] = {}
-    places = {entry.text.strip()[:300]: entry for entry in entries if "|" in entry.text}
-    for row in parse_bench([Line(entry.text) for entry in entries]).rows:
-        decode = next((speed for speed in row.speeds if speed.phase == "decode"), None)
-        if decode is not None and row.threads is not None and row.line in places:
+    for one in rows:
+        row, decode = one.row, one.tps("decode")
+        if decode is not None and row.threads is not None and one.in_table:
             key = (row.test, row.model, row.backend, row.precision, row.settings)
-            tests.setdefault(key, []).append((float(row.threads), decode.tps, places[row.line]))
-    for rows in tests.values():
-        evidence = tuple(one for _, _, entry in rows for one in entry.evidence)
-        yield Table(("threads", "speed"), tuple((threads, tps) for threads, tps, _ in rows), evidence)
+            tests.setdefault(key, []).append((float(row.threads), decode, one.entry))
+    for found in tests.values():
+        evidence = tuple(one for _, _, entry in found for one in entry.evidence)
+        yield Table(("threads", "speed"), tuple((threads, tps) for threads, tps, _ in found), evidence)
 
 
 def _cells(text: str) -> list[str]:
@@ -198,49 +196,49 @@ def _meaning(cell: str) -> str:
     return next((meaning for meaning in order if words & _NAMES[meaning]), word)
 
 
-def table_entries(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """Yield what the tables of a text show, as lines for rules."""
-    for table in (*read_tables(entries), *_loose(entries), *_benched(entries)):
+def table_entries(entries: Sequence[Entry], rows: Sequence[Benched]) -> Iterator[Entry]:
+    """Yield what the tables of a text show, and its ``rows`` of ``llm_bench``, as lines for rules."""
+    for table in (*read_tables(entries), *_loose(entries), *_benched(rows)):
         yield from _cliff(table)
         yield from _decay(table)
         yield from _growth(table)
-    yield from _lengths(entries)
-    yield from _beyond(entries)
+    yield from _lengths(rows)
+    yield from _beyond(entries, rows)
 
 
-def _beyond(entries: Sequence[Entry]) -> Iterator[Entry]:
+def _beyond(entries: Sequence[Entry], rows: Sequence[Benched]) -> Iterator[Entry]:
     """Yield a decode speed that is far above what a note tells of another tool with the same model."""
     notes = [
         (float(match[1]), entry)
         for entry in entries
         if entry.kind == "note" and (match := _REFERENCE.search(entry.text))
     ]
-    places = {entry.text.strip()[:300]: entry for entry in entries}
-    for row in parse_bench([Line(entry.text) for entry in entries]).rows if notes else ():
-        decode = next((speed for speed in row.speeds if speed.phase == "decode"), None)
-        reference, note = min(notes, key=lambda pair: pair[0])
-        if decode is not None and row.line in places and decode.tps > _BEYOND * reference > 0:
-            text = f"speed: beyond ours={decode.tps:g} theirs={reference:g} times={decode.tps / reference:.0f}"
-            yield Entry(text, "table", (*places[row.line].evidence, *note.evidence))
+    if not notes:
+        return
+    reference, note = min(notes, key=lambda pair: pair[0])
+    for one in rows:
+        decode = one.tps("decode")
+        if decode is not None and decode > _BEYOND * reference > 0:
+            text = f"speed: beyond ours={decode:g} theirs={reference:g} times={decode / reference:.0f}"
+            yield Entry(text, "table", (*one.entry.evidence, *note.evidence))
             return
 
 
-def _lengths(entries: Sequence[Entry]) -> Iterator[Entry]:
+def _lengths(rows: Sequence[Benched]) -> Iterator[Entry]:
     """Yield what ``llm_bench`` shows of prefill by the prompt's length, where longer is slower throughout."""
     tests: dict[tuple[object, ...], dict[int, tuple[float, Entry]]] = {}
-    places = {entry.text.strip()[:300]: entry for entry in entries if "|" in entry.text}
-    for row in parse_bench([Line(entry.text) for entry in entries]).rows:
-        prefill = next((speed for speed in row.speeds if speed.phase == "prefill"), None)
-        if prefill is not None and not row.generate_tokens and row.line in places:
+    for one in rows:
+        row, prefill = one.row, one.tps("prefill")
+        if prefill is not None and not row.generate_tokens and one.in_table:
             key = (row.model, row.backend, row.threads, row.precision, row.settings)
-            tests.setdefault(key, {}).setdefault(row.prompt_tokens, (prefill.tps, places[row.line]))
-    for rows in tests.values():
-        ordered = [rows[length] for length in sorted(rows)]
+            tests.setdefault(key, {}).setdefault(row.prompt_tokens, (prefill, one.entry))
+    for found in tests.values():
+        ordered = [found[length] for length in sorted(found)]
         speeds = [speed for speed, _ in ordered]
         falls = all(later < earlier for earlier, later in itertools.pairwise(speeds))
         if len(speeds) >= _LEAST_LENGTHS and falls and speeds[-1] < _SLOWER * speeds[0]:
-            text = f"prefill: longer least={min(rows)} most={max(rows)} from={speeds[0]:g} to={speeds[-1]:g}"
-            yield Entry(text, "table", tuple(one for _, entry in ordered for one in entry.evidence))
+            text = f"prefill: longer least={min(found)} most={max(found)} from={speeds[0]:g} to={speeds[-1]:g}"
+            yield Entry(text, "table", tuple(line for _, entry in ordered for line in entry.evidence))
             return
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from harness.triage.entry import Entry, read_entry
+from harness.triage.readers.benched import bench_rows
 from harness.triage.readers.exits import read_exits
 from harness.triage.readers.kind import kind_of
 from harness.triage.readers.listing import listing_entries
@@ -17,6 +18,12 @@ from harness.triage.triage import Source, triage
 
 def entries(text: str) -> list[Entry]:
     return [read_entry(line.encode(), "x", number, "text") for number, line in enumerate(text.splitlines(), 1)]
+
+
+def shown(text: str) -> list[Entry]:
+    """What the tables of a text show."""
+    found = entries(text)
+    return list(table_entries(found, bench_rows(found)))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +92,7 @@ def test_exit_statuses_are_told_as_signals(text: str, told: list[str]) -> None:
     ],
 )
 def test_tables_of_people_show_cliffs_and_decay(text: str, told: str) -> None:
-    assert [entry.text[: len(told)] for entry in table_entries(entries(text))] == [told]
+    assert [entry.text[: len(told)] for entry in shown(text)] == [told]
 
 
 def test_rows_of_llm_bench_that_differ_in_threads_are_a_table() -> None:
@@ -94,7 +101,7 @@ def test_rows_of_llm_bench_that_differ_in_threads_are_a_table() -> None:
         f"| m | 1.20 GiB | CPU | {threads} | Low | tg64 | {speed} ± 0.10 |\n"
         for threads, speed in ((8, "0.90"), (6, "1.20"), (4, "24.00"), (2, "15.00"))
     )
-    (entry,) = table_entries(entries(head + rows))
+    (entry,) = shown(head + rows)
     assert entry.text.startswith("threads: cliff before=4 after=6 fast=24 slow=1.2 times=20 best=4")
     assert [one.line for one in entry.evidence] == [3, 4, 5, 6]
 
@@ -111,7 +118,7 @@ def test_rows_of_llm_bench_that_differ_in_threads_are_a_table() -> None:
     ],
 )
 def test_tables_in_which_nothing_is_wrong_tell_nothing(text: str) -> None:
-    assert list(table_entries(entries(text))) == []
+    assert shown(text) == []
 
 
 def test_a_record_tells_its_verdict_and_each_line_of_its_detail() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from harness.commands.triage_judge import judged_entries
 from harness.triage.entry import Entry, read_entry
+from harness.triage.readers.benched import bench_rows
 from harness.triage.readers.notes import note_entries
 from harness.triage.readers.tables import table_entries
 from harness.triage.readers.texts import text_entries
@@ -19,6 +20,12 @@ SUMMARY = (
 
 def entries(text: str) -> list[Entry]:
     return [read_entry(line.encode(), "x", number, "text") for number, line in enumerate(text.splitlines(), 1)]
+
+
+def shown(text: str) -> list[Entry]:
+    """What the tables of a text show."""
+    found = entries(text)
+    return list(table_entries(found, bench_rows(found)))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,7 @@ def test_prefill_that_falls_with_the_length_of_the_prompt_is_told_with_its_ends(
         f"| m | 1.20 GiB | CPU | 4 | Low | pp{length} | {speed} ± 0.10 |\n"
         for length, speed in ((1024, "70.00"), (64, "120.00"), (256, "100.00"))
     )
-    (entry,) = table_entries(entries(HEAD + rows))
+    (entry,) = shown(HEAD + rows)
     assert entry.text == "prefill: longer least=64 most=1024 from=120 to=70"
     assert [one.line for one in entry.evidence] == [4, 5, 3]
 
@@ -139,4 +146,4 @@ def test_speeds_of_runs_that_go_up_and_down_are_told_and_those_that_only_fall_ar
 @pytest.mark.parametrize(("other", "told"), [("9.5", ["speed: beyond ours=60 theirs=9.5 times=6"]), ("30", [])])
 def test_a_decode_speed_is_compared_with_that_of_another_tool(other: str, told: list[str]) -> None:
     text = f"{HEAD}| m | 1.20 GiB | CPU | 4 | Low | tg64 | 60.00 ± 0.10 |\n# llama.cpp, same model: {other} tok/s\n"
-    assert [entry.text for entry in table_entries(entries(text))] == told
+    assert [entry.text for entry in shown(text)] == told
